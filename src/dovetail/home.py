@@ -73,6 +73,16 @@ class Home:
         return self.state / "system"
 
     @property
+    def config(self) -> Path:
+        """The configuration file: of a home that was named it lies there, whoever starts it."""
+        if self.state == system_home().state:
+            return Path("/etc/dovetail/config.toml")
+        if self.state == user_home().state:
+            folder = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+            return Path(folder).expanduser() / "dovetail" / "config.toml"
+        return self.state / "config.toml"
+
+    @property
     def log(self) -> Path:
         return self.state / "daemon.log"
 

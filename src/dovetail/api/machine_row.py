@@ -117,6 +117,22 @@ class Nodes:
 
 
 @row
+class SettingRow:
+    """A setting of the daemon."""
+
+    name: str = field(metadata=about("Of the option of `dovetail up`, with _ for -."))
+    value: str = field(metadata=about("As text; empty: as the world has it."))
+    source: str = field(metadata=about("typed, a file and its line, last time, or usual."))
+
+
+@row
+class SettingsTold:
+    """With what the daemon runs."""
+
+    settings: list[SettingRow]
+
+
+@row
 class FindingRow:
     """Something that `dovetail doctor` found."""
 

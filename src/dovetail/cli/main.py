@@ -32,6 +32,10 @@ _SECTIONS = {
             "List the GPUs and who has them; close and open them.",
         ),
         "token": ("dovetail.cli.daemon.token:token", "Make and revoke tokens for other machines."),
+        "config": (
+            "dovetail.cli.daemon.config:config",
+            "Show and check the settings, and where they come from.",
+        ),
         "top": ("dovetail.cli.daemon.top:top", "Watch it all in the terminal."),
         "dashboard": ("dovetail.cli.daemon.dashboard:dashboard", "Watch it all in a browser."),
     },

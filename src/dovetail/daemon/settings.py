@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Final
 
+from dovetail.api.machine_row import SettingRow
 from dovetail.core.errors import BadInput
 from dovetail.daemon.history.costs import NO_FILE
 from dovetail.daemon.history.retention import Keep, keep_of
@@ -53,6 +54,13 @@ class DaemonSettings:
     world: str | None = (
         None  # where jobs run, see `worlds.registry`; None: where they ran last time
     )
+    sources: Mapping[str, str] = field(default_factory=dict)  # of these: typed, or a file's line
+
+
+def _told(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return "" if value in (None, False) else str(value)
 
 
 class RememberedSettings:
@@ -61,6 +69,29 @@ class RememberedSettings:
     def __init__(self, given: DaemonSettings, store: Store) -> None:
         self.given: Final = given
         self._store: Final = store
+
+    def told(self, policy: str) -> list[SettingRow]:
+        """As they are now, and whence."""
+        remembered = {"policy": policy, "world": self._world()}
+        return [
+            self._row(item.name, remembered.get(item.name) or self._store.meta(item.name) or "")
+            for item in fields(DaemonSettings)
+            if item.name not in ("home", "sources")
+        ]
+
+    def _row(self, name: str, known: str) -> SettingRow:
+        given = getattr(self.given, name)
+        source = "last time" if known else "usual"
+        if given not in (None, False):
+            source = self.given.sources.get(name, "asked")
+        value = _told(given) or ", ".join(known.splitlines())
+        return SettingRow(name=name, value=value, source=source)
+
+    def _world(self) -> str:
+        try:
+            return self.given.home.world_note.read_text()
+        except OSError:
+            return ""
 
     def check_owners(self, jobs: Iterable[str]) -> None:
         """Before anything is kept for the next time: a refusal is not remembered."""

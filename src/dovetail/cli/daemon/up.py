@@ -18,6 +18,7 @@ from dovetail.api.job_row import Ids
 from dovetail.api.machine_row import Counts, Health, NodeRow, Nodes
 from dovetail.api.wire import read
 from dovetail.cli.daemon.policy import predictor, with_predictor
+from dovetail.cli.daemon.up_settings import fill_in
 from dovetail.cli.named import Named
 from dovetail.cli.reach import command_again
 from dovetail.client.connection import Client, DaemonUnreachable
@@ -104,11 +105,16 @@ class DidNotStart(DovetailError):
     "[as last time]",
 )
 @click.option("--foreground", is_flag=True, help="Stay here; Ctrl-C stops it.")
-@click.pass_obj
-def up(home: str | None, /, system: bool, foreground: bool, **asked: Any) -> None:
-    """Start the daemon. Jobs of a daemon before it go on."""
+@click.pass_context
+def up(ctx: click.Context, /, system: bool, foreground: bool, **asked: Any) -> None:
+    """Start the daemon. Jobs of a daemon before it go on.
+
+    What is not typed is taken from the configuration file, if it stands there: dovetail config.
+    """
+    place = place_for(ctx.obj, system)
+    sources = fill_in(ctx, asked, place)
     for name in ("group", "admins"):
-        if asked[name] and not system:
+        if asked[name] and not place.system:
             raise click.UsageError(f"--{name} goes with --system")
     _check_tls(asked)
     asked["world"] = _with_cluster(asked["world"], asked)
@@ -121,7 +127,6 @@ def up(home: str | None, /, system: bool, foreground: bool, **asked: Any) -> Non
             asked[name] = os.path.abspath(asked[name])  # the daemon runs elsewhere
     asked["power_table"] = [_absolute(text) for text in asked["power_table"]] or None
     asked["keep"] = list(asked["keep"]) or None
-    place = _place(home, system)
     client = Client(place, timeout_s=10.0)
     running = _health(client)
     if running is not None:
@@ -130,7 +135,12 @@ def up(home: str | None, /, system: bool, foreground: bool, **asked: Any) -> Non
         return
     check_live()
     _prepare(place)
-    command = [sys.executable, "-m", "dovetail.daemon", _settings(place, asked)]
+    command = [
+        sys.executable,
+        "-m",
+        "dovetail.daemon",
+        _settings(place, {**asked, "sources": sources}),
+    ]
     if foreground:
         click.echo(f"Dovetail serves {place.socket}; Ctrl-C stops it, its jobs go on.", err=True)
         os.execv(sys.executable, command)
@@ -165,10 +175,10 @@ def _absolute(text: str) -> str:
     return text if text == "none" else f"{kind}{equals}{os.path.abspath(path)}"
 
 
-def _place(home: str | None, system: bool) -> Home:
+def place_for(home: str | None, system: bool, as_root: bool = True) -> Home:
     if not system:
         return find_home(home)
-    if os.geteuid() != 0:
+    if as_root and os.geteuid() != 0:
         raise BadInput("--system is for everybody on this machine: start it as root")
     return replace(home_in(Path(home)), system=True) if home else system_home()
 

@@ -17,6 +17,7 @@ from dovetail.api.machine_row import (
     Health,
     Nodes,
     PolicyTold,
+    SettingsTold,
     Stopping,
 )
 from dovetail.api.tenant_row import TenantRow, Tenants
@@ -106,6 +107,14 @@ def _nodes_told(daemon: AskedDaemon) -> Response:
 
 def _finite(value: float) -> float | None:
     return None if isinf(value) else value
+
+
+@routes.get("/v1/settings", response_model=SettingsTold, responses=problems(503))
+def settings(daemon: AskedDaemon) -> Response:
+    """With what it runs, and where each setting comes from."""
+    policy = daemon.service.policy().policy
+    rows = daemon.service.look(lambda view, now: daemon.settings.told(policy))
+    return JsonAnswer(SettingsTold(settings=rows))
 
 
 @routes.get("/v1/findings", response_model=Findings, responses=problems())

@@ -1,0 +1,147 @@
+"""`dovetail config`: what the configuration file says, and where each setting comes from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from dovetail.api.machine_row import SettingRow, SettingsTold
+from dovetail.api.wire import read
+from dovetail.cli.daemon.up import place_for, up
+from dovetail.cli.daemon.up_settings import from_file, line_of, options_of, schema
+from dovetail.cli.named import catalogue_of
+from dovetail.cli.reach import print_json, print_lines
+from dovetail.client.connection import Client, DaemonUnreachable, RequestRefused
+from dovetail.core.errors import BadInput
+from dovetail.home import Home
+from dovetail.notify.settings import BadSettings, read_settings
+from dovetail.text.counting import counted
+from dovetail.text.tables import Column, table
+
+_system = click.option("--system", is_flag=True, help="That of everybody's daemon on this machine.")
+
+
+class _Setting(NamedTuple):
+    setting: str
+    value: str
+    source: str
+
+
+_COLUMNS: tuple[Column[_Setting], ...] = (
+    Column("SETTING", lambda row: row.setting),
+    Column("VALUE", lambda row: row.value, least=16),
+    Column("FROM", lambda row: row.source, least=20),
+)
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def config(ctx: click.Context) -> None:
+    """The settings of `dovetail up`, in one file; what is typed wins.
+
+    \b
+    dovetail config          every setting, its value and where that comes from
+    dovetail config path     the file: ~/.config/dovetail/config.toml, or
+                             /etc/dovetail/config.toml with --system
+    dovetail config check    is the file right?
+    dovetail config schema   what may stand there, as JSON Schema
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(show, system=False, as_json=False)
+
+
+@config.command()
+@_system
+@click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+@click.pass_obj
+def show(home: str | None, system: bool, as_json: bool) -> None:
+    """Every setting, its value and where that comes from."""
+    rows = _rows(_place(home, system))
+    if as_json:
+        print_json([row._asdict() for row in rows])
+    else:
+        print_lines(table(_COLUMNS, rows))
+
+
+@config.command()
+@_system
+@click.pass_obj
+def check(home: str | None, system: bool) -> None:
+    """Say whether the file is right, else which line is not."""
+    place = _place(home, system)
+    file, said = from_file(up, place)
+    if "policy" in said:
+        _check_policy(line_of(file, "policy"), said["policy"])
+    try:
+        read_settings(file.path)
+    except BadSettings as error:
+        raise BadInput(f"{file.at('notify')}: {str(error).partition(': ')[2]}") from None
+    if not file.path.exists():
+        click.echo(f"There is no {file.path}: everything is as it is typed.")
+        return
+    click.echo(f"{file.path} is right: {counted(len(said), 'setting')} of up.")
+
+
+def _check_policy(where: str, policy: str) -> None:
+    try:
+        catalogue_of("policies").values(policy, {})
+    except BadInput as error:
+        raise BadInput(f"{where}: policy: {error}") from None
+
+
+@config.command("schema")
+def show_schema() -> None:
+    """What may stand in the file, as JSON Schema."""
+    print_json(schema(up))
+
+
+@config.command()
+@_system
+@click.pass_obj
+def path(home: str | None, system: bool) -> None:
+    """Where the file is, or would be."""
+    click.echo(_place(home, system).config)
+
+
+def _place(home: str | None, system: bool) -> Home:
+    return place_for(home, system, as_root=False)
+
+
+def _rows(place: Home) -> list[_Setting]:
+    """As the running daemon has it, else as the file says."""
+    file, said = from_file(up, place)
+    running = {row.name: row for row in _running(place)}
+    found = []
+    for name, option in options_of(up).items():
+        key = str(option.name)
+        value = _text(said[key]) if key in said else ""
+        source = _short(line_of(file, key)) if key in said else "usual"
+        if key in running and running[key].value:
+            here = running[key]
+            also = f"; {source} says {value}" if value and value != here.value else ""
+            value, source = here.value, _short(here.source) + also
+        found.append(_Setting(name, value, source))
+    return found
+
+
+def _running(place: Home) -> list[SettingRow]:
+    client = Client(place, timeout_s=5.0)
+    try:
+        return read(SettingsTold, client.get("/v1/settings")).settings
+    except (DaemonUnreachable, RequestRefused):
+        return []
+    finally:
+        client.close()
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _short(where: str) -> str:
+    home = str(Path.home())
+    return f"~{where.removeprefix(home)}" if where.startswith(f"{home}/") else where

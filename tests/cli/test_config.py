@@ -1,0 +1,120 @@
+"""The configuration file of a daemon: what it says holds unless something else is typed, and what is
+wrong with it is told with its line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dovetail.cli.daemon.up import up
+from dovetail.cli.daemon.up_settings import options_of, schema
+from dovetail.config_file import read_config
+from dovetail.core.errors import BadInput
+from dovetail.home import home_in, system_home, user_home
+from two_users import as_root
+from typed_box import Box
+
+ROOT = Path(__file__).parents[2]
+
+
+def written(folder: Path, text: str) -> Box:
+    folder.mkdir(exist_ok=True)
+    (folder / "config.toml").write_text(text)
+    return Box(folder)
+
+
+def test_what_stands_in_the_file_holds_and_what_is_typed_wins(
+    tmp_path: Path, make_box: Callable[[Path], Box]
+) -> None:
+    box = make_box(tmp_path / "home")
+    written(box.home, '[up]\nslots = 3\npolicy = "srtf"\nkeep = ["runs=90d"]\n')
+    told = box.well("up", "--policy", "las")
+    assert "3 processor slots, policy las" in told
+    rows = {row["setting"]: (row["value"], row["source"]) for row in config(box)}
+    here = box.home / "config.toml"
+    assert rows["slots"] == ("3", f"{here}:2")
+    assert rows["policy"] == ("las", f"typed; {here}:3 says srtf")
+    assert rows["keep"] == ("runs=90d", f"{here}:4")
+    assert rows["world"] == ("local", "last time")
+    assert rows["listen"] == ("", "usual")
+
+
+def config(box: Box) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = json.loads(box.well("config", "show", "--json"))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "told"),
+    [
+        ('[up]\nslots = "3"\n', 2, "slots: '3' is not a whole number"),
+        ("[up]\n\nslost = 3\n", 3, "[up] has no 'slost'; did you mean slots?"),
+        ("[up]\nslots = 0\n", 2, "slots: 0 is not in the range 1<=x<=4096"),
+        ("[up]\nwithout-tls = 1\n", 2, "1 is not true or false"),
+        ("[up]\nkeep = 'runs=1d'\n", 2, "a list of texts is needed"),
+        ("[up]\nsystem = true\n", 2, "[up] has no 'system'"),
+        ("[up]\npolicy = srtf\n", 2, "this is no TOML"),
+        ('[up]\npolicy = "nope"\n', 2, "policy: there is no policy 'nope'"),
+        ("[ups]\n", 1, "the file has no 'ups'; did you mean up?"),
+        ("up = 3\n", 1, "up is a table: write [up]"),
+        ("[notify]\nnope = 1\n", 1, "notify: there is no nope"),
+    ],
+)
+def test_what_is_wrong_is_one_line_with_its_place(
+    tmp_path: Path, text: str, line: int, told: str
+) -> None:
+    box = written(tmp_path / "home", text)
+    said = box("config", "check")
+    assert (said.code, said.out, said.err.count("\n")) == (1, "", 1)
+    assert f"{box.home}/config.toml:{line}: " in said.err
+    assert told in said.err
+
+
+def test_a_right_file_and_none_at_all_are_said_to_be_so(tmp_path: Path) -> None:
+    box = written(tmp_path / "home", '[up]\npolicy = "srtf"\n\n[hosts.box]\nssh = "ann@box"\n')
+    assert "is right: 1 setting of up" in box.well("config", "check")
+    assert "There is no" in Box(tmp_path / "other").well("config", "check")
+
+
+def test_paths_count_from_the_folder_of_the_file(tmp_path: Path) -> None:
+    box = written(tmp_path / "home", '[up]\ncosts = "costs.toml"\nspeed-table = "none"\n')
+    rows = {row["setting"]: row["value"] for row in config(box)}
+    assert rows["costs"] == str(box.home / "costs.toml")
+    assert rows["speed-table"] == "none"
+
+
+def test_each_daemon_has_a_file_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert user_home().config == tmp_path / "dovetail" / "config.toml"
+    assert system_home().config == Path("/etc/dovetail/config.toml")
+    assert home_in(tmp_path / "x").config == tmp_path / "x" / "config.toml"
+
+
+@as_root
+def test_everybodys_daemon_heeds_no_file_that_others_can_change(open_folder: Path) -> None:
+    box = written(open_folder / "home", "[up]\nslots = 1\n")
+    (box.home / "config.toml").chmod(0o666)
+    said = box("up", "--system", "--group", "nogroup")
+    assert said.code == 1
+    assert "can be changed by others than root" in said.err
+
+
+def test_the_schema_has_every_option_and_is_published() -> None:
+    """`dovetail config schema > docs/config.schema.json` writes it anew."""
+    found = schema(up)
+    assert set(found["properties"]["up"]["properties"]) == set(options_of(up))
+    assert json.loads((ROOT / "docs" / "config.schema.json").read_text()) == found
+
+
+def test_the_line_of_a_key_is_found_under_its_table(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('[hosts.box]\nssh = "a"\n[hosts."the box"]\n ssh = "b"\nup.slots = 1\n')
+    file = read_config(path)
+    assert file.at("hosts", "the box", "ssh") == f"{path}:4"
+    assert file.at("hosts", "box", "token") == f"{path}:1"
+    path.write_bytes(b"x\n")
+    with pytest.raises(BadInput, match="this is no TOML"):
+        read_config(path)
