@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -26,6 +26,14 @@ class LazyGroup(click.Group):
         self._places = {
             name: place for section in sections.values() for name, (place, _) in section.items()
         }
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """Every command with its line in the help; none of them is imported."""
+        for name, command in self.commands.items():
+            yield name, command.get_short_help_str(80)
+        for section in self._sections.values():
+            for name, (_, line) in section.items():
+                yield name, line
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*super().list_commands(ctx), *self._places]

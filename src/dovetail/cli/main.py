@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
@@ -32,12 +33,19 @@ _SECTIONS = {
             "List the GPUs and who has them; close and open them.",
         ),
         "token": ("dovetail.cli.daemon.token:token", "Make and revoke tokens for other machines."),
+        "top": ("dovetail.cli.daemon.top:top", "Watch it all in the terminal."),
+        "dashboard": ("dovetail.cli.daemon.dashboard:dashboard", "Watch it all in a browser."),
+    },
+    "This installation": {
         "config": (
             "dovetail.cli.daemon.config:config",
             "Show and check the settings, and where they come from.",
         ),
-        "top": ("dovetail.cli.daemon.top:top", "Watch it all in the terminal."),
-        "dashboard": ("dovetail.cli.daemon.dashboard:dashboard", "Watch it all in a browser."),
+        "completion": (
+            "dovetail.cli.completion.commands:completion",
+            "Completion for bash, zsh and fish.",
+        ),
+        "man": ("dovetail.cli.completion.commands:man", "Write manual pages."),
     },
     "Jobs": {
         "submit": (
@@ -174,6 +182,11 @@ dovetail --help lists all commands, dovetail COMMAND --help says more of one."""
 
 def main() -> None:
     """Run the command; a user's mistake is one line, never a traceback."""
+    if instruction := os.environ.get("_DOVETAIL_COMPLETE"):
+        from dovetail.cli.completion.shells import answer
+
+        answer(cli, instruction)
+        return
     try:
         cli(standalone_mode=False)
     except click.exceptions.Abort:

@@ -40,15 +40,15 @@ class Named(click.ParamType):  # type: ignore[type-arg]  # generic in newer vers
     name = "name"
 
     def __init__(self, kind: str) -> None:
-        self._kind = kind
+        self.kind = kind
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        return f"[{'|'.join(catalogue_of(self._kind).names())}]"
+        return f"[{'|'.join(catalogue_of(self.kind).names())}]"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         text = str(value)
         try:
-            catalogue_of(self._kind).values(text, {})
+            catalogue_of(self.kind).values(text, {})
         except BadInput as error:
             self.fail(str(error), param, ctx)
         return text

@@ -1,0 +1,1 @@
+"""Completion in shells, and manual pages: both from the commands themselves."""
