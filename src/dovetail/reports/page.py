@@ -20,7 +20,7 @@ from dovetail.text.counting import counted
 
 SCRIPTS = (
     "axes.js", "colours.js", "linechart.js", "timeline.js", "distribution.js", "front.js", "stints.js",
-    "gantt.js", "tables.js", "main.js",
+    "gantt.js", "tables.js", "legends.js", "main.js",
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dovetail.core.errors import BadInput
-from dovetail.experiments.files import named
+from dovetail.experiments.files import REPORT, SUMMARY, named
 
 
 @click.command()
@@ -22,6 +22,14 @@ from dovetail.experiments.files import named
     metavar="[KIND=]X",
     multiple=True,
     help="Money for a GPU-hour; 1 unless it is said.",
+)
+@click.option("--training", metavar="TRACE", help="Jobs that run on the GPUs that no replica has.")
+@click.option(
+    "--interruption-cost",
+    default="1/1",
+    show_default=True,
+    metavar="[SAVE/]RESTORE",
+    help="Seconds to suspend a training job, and to resume it. For jobs that name none.",
 )
 @click.option("--seed", default=0, show_default=True, help="Of requests that are made by chance.")
 @click.option("--out", metavar="FOLDER", callback=named, help="For summary.json and report.html.")
@@ -45,13 +53,13 @@ def simulate(requests: str, policies: str, out: Path | None, as_json: bool, **mo
     outcomes = _run_all(scene, names, source, quiet=as_json)
     rows = [outcome.summary() for outcome in outcomes]
     if out:
-        _write(out, outcomes, source.name)
+        _write(out, scene, outcomes, source.name)
     if as_json:
         click.echo(json.dumps(rows))
         return
     click.echo(table(rows))
     if out:
-        click.echo(f"\nReport: {(out / 'report.html').resolve()}")
+        click.echo(f"\nReport: {(out / REPORT).resolve()}")
 
 
 def _names(policies: str) -> list[str]:
@@ -69,7 +77,13 @@ def _names(policies: str) -> list[str]:
 
 
 def _scene(
-    requests: str, services: str, cluster: str, gpu_price: tuple[str, ...], seed: int
+    requests: str,
+    services: str,
+    cluster: str,
+    gpu_price: tuple[str, ...],
+    training: str | None,
+    interruption_cost: str,
+    seed: int,
 ) -> Any:
     from dovetail.jobfiles.served_models import read_services
     from dovetail.serving.feasible import check_slos
@@ -80,9 +94,19 @@ def _scene(
     models = read_services(services)
     nodes = read_cluster(cluster)
     prices = _prices(gpu_price)
-    scene = ServingScene(models, nodes, prices, prices.pop("", 1.0))
+    usual = prices.pop("", 1.0)
+    jobs = _jobs(training, interruption_cost) if training else []
+    scene = ServingScene(models, nodes, prices, usual, jobs)
     check_slos(models, scene.gpus)
     return scene, source_of(requests, models, seed)
+
+
+def _jobs(trace: str, interruption_cost: str) -> list[Any]:
+    from dovetail.experiments.experiment import with_interruption_cost
+    from dovetail.experiments.experiment_options import interruption
+    from dovetail.traces.readers.formats import read
+
+    return with_interruption_cost(read(trace).arrivals, *interruption(interruption_cost))
 
 
 def _prices(given: tuple[str, ...]) -> dict[str, float]:
@@ -113,6 +137,9 @@ def _run_all(scene: Any, names: list[str], source: Any, quiet: bool) -> list[Any
     return outcomes
 
 
-def _write(out: Path, outcomes: list[Any], title: str) -> None:
+def _write(out: Path, scene: Any, outcomes: list[Any], name: str) -> None:
+    from dovetail.reports.serving_page import write_serving
+
     rows = [outcome.summary() for outcome in outcomes]
-    (out / "summary.json").write_text(json.dumps(rows, indent=1) + "\n")
+    (out / SUMMARY).write_text(json.dumps(rows, indent=1) + "\n")
+    write_serving(out / REPORT, scene, outcomes, f"Dovetail: {name}")

@@ -8,7 +8,7 @@ function quantile(values, time) {
   return low / values.length;
 }
 
-function cdfChart(holder, runs, shown, size) {
+function cdfChart(holder, runs, shown, size, what = "Completion times of finished jobs") {
   return new LineChart(holder, 260, () => {
     const of = (run) => run.cdfs[size()].at;
     const all = runs.flatMap((run) => of(run)).filter((time) => time > 0);
@@ -21,7 +21,7 @@ function cdfChart(holder, runs, shown, size) {
       x: { from, to, log: true, ticks: (pixels) => logTicks(from, to, pixels) },
       y: { to: 1, ticks: numberTicks(1, 5, percent) },
       title: (at) => `within ${duration(at)}`,
-      label: "Completion times of finished jobs. Arrow keys read values.",
+      label: `${what}. Arrow keys read values.`,
       read: ({ values }, at) => { const part = quantile(values, at); return { order: part, text: percent(part) }; },
     };
   });

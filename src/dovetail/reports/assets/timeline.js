@@ -2,6 +2,7 @@
 function timeline(holder, height, key, runs, shown, text) {
   const from = Math.min(...runs.map((run) => run.window[0]));
   const to = Math.max(...runs.map((run) => run.window[1]));
+  const isPart = key === "allocated" || key === "attainment";
   const scaled = (run, value) => (key === "allocated" ? (run.gpus ? value / run.gpus : 0) : value);
   const width = (run) => (run.window[1] - run.window[0]) / run.series[key].length;
 
@@ -18,13 +19,13 @@ function timeline(holder, height, key, runs, shown, text) {
   return new LineChart(holder, height, () => {
     const lines = runs.flatMap((run, i) => (shown.has(i) ? [{ run: i, name: run.policy, points: points(run) }] : []));
     const most = Math.max(0, ...lines.flatMap((line) => line.points.map(([, y]) => y)));
-    const top = key === "allocated" ? 1 : Math.max(1, most * 1.04);
+    const top = isPart ? 1 : Math.max(1, most * 1.04);
     return {
       lines, read,
       x: { from, to, ticks: (pixels) => timeTicks(from, to, pixels / 58) },
-      y: { to: top, ticks: numberTicks(top, 5, key === "allocated" ? percent : (value) => short(value)) },
+      y: { to: top, ticks: numberTicks(top, 5, isPart ? percent : (value) => short(value)) },
       title: (at) => `at ${duration(at)}`,
-      label: `${key} over time; at most ${key === "allocated" ? percent(most) : short(most)}. Arrow keys read values.`,
+      label: `${key} over time; at most ${isPart ? percent(most) : short(most)}. Arrow keys read values.`,
     };
   });
 }
