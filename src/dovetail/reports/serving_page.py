@@ -21,6 +21,7 @@ SCRIPTS = (
     "legends.js", "serving_main.js",
 )  # fmt: skip
 CDF_POINTS = 200
+_TEXT = ' class="text"'
 
 
 def write_serving(
@@ -146,7 +147,7 @@ def _services(outcomes: Sequence[ServingOutcome]) -> str:
         for own in outcomes
         for tally in (own.tally.by_service[name],)
     ]  # fmt: skip
-    head = "".join(f'<th scope="col">{own}</th>' for own in heads)
+    head = "".join(f'<th scope="col"{_TEXT if own == "Policy" else ""}>{own}</th>' for own in heads)
     body = "".join(
         f'<tr><th scope="row">{escape(row[0])}</th><td class="text">{escape(row[1])}</td>'
         + "".join(f"<td>{own}</td>" for own in row[2:])

@@ -7,7 +7,8 @@ function timeline(holder, height, key, runs, shown, text) {
   const width = (run) => (run.window[1] - run.window[0]) / run.series[key].length;
 
   const points = (run) => [
-    ...run.series[key].map((value, i) => [run.window[0] + i * width(run), scaled(run, value)]), [run.window[1], 0],
+    ...run.series[key].map((value, i) => [run.window[0] + i * width(run), scaled(run, value)]),
+    [run.window[1], key === "attainment" ? run.series[key].at(-1) : 0],
   ];
   const read = ({ run }, at) => {
     const values = runs[run].series[key];
