@@ -37,7 +37,7 @@ def models(services: int, at: int = 400, **more: Any) -> dict[str, ServedModel]:
     }
 
 
-def side_by_side(gpus: int, services: int, at: int = 400, **more: float) -> ServingScene:
+def side_by_side(gpus: int, services: int, at: int = 400, **more: Any) -> ServingScene:
     """As many GPUs as the replicas would have that the services ask for."""
     each, share = max(gpus // services, 1), min(1000 * gpus // services, 1000)
     own = models(services, at, **more)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
+from typing import NamedTuple
 
 from dovetail.core.errors import BadInput
 from dovetail.core.model import WHOLE_GPU
@@ -34,6 +36,10 @@ class ServedModel:
     memory_gb: float = 0.0  # of its weights
     pressure: float = 0.0  # what it takes of caches and bandwidth that others on its GPU use too
     sensitivity: float = 0.0  # how much longer it takes, as a part, for each unit of such pressure
+    accuracy: float = 1.0  # how good its answers are
+    least_accuracy: float = 0.0  # how good they have to be
+    variants: tuple[ServedModel, ...] = ()  # other models, or other ways, to answer the same
+    steps: tuple[PipelineStep, ...] = ()  # the models that a request goes through, in order
 
     def __post_init__(self) -> None:
         own = f"service {self.name!r}"
@@ -49,3 +55,25 @@ class ServedModel:
     def seconds(self, kind: str = "", share: int | None = None) -> list[float]:
         """By batch size, from 0 to one more than the largest."""
         return by_batch(self.latency, self.max_batch + 1, kind, share or self.share)
+
+    @property
+    def ways(self) -> tuple[ServedModel, ...]:
+        """All that can answer its requests alone."""
+        return (self, *self.variants)
+
+
+class PipelineStep(NamedTuple):
+    """A model that `part` of the requests go through, after those steps."""
+
+    model: ServedModel
+    after: tuple[str, ...] = ()
+    part: float = 1.0
+
+
+def with_parts(services: Mapping[str, ServedModel]) -> dict[str, ServedModel]:
+    """All models that servers may have: also variants and steps, as `chat/small`."""
+    found = dict(services)
+    for name, own in services.items():
+        for inner in (*own.variants, *[step.model for step in own.steps]):
+            found[f"{name}/{inner.name}"] = inner
+    return found

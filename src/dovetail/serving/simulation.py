@@ -15,7 +15,7 @@ from dovetail.serving.request import Request
 from dovetail.serving.rules import make
 from dovetail.serving.rules.rule import ServingRule, check_suits
 from dovetail.serving.scaler import Scaler
-from dovetail.serving.service import ServedModel
+from dovetail.serving.service import ServedModel, with_parts
 from dovetail.serving.site import ServingSite
 from dovetail.serving.tally import ServingTally
 from dovetail.serving.training import TrainingFloor
@@ -118,8 +118,8 @@ def simulate_rule(
     """The same with a rule that was made already."""
     check_suits(rule, scene.services)
     engine, tally = RequestEngine(), ServingTally(scene.services)
-    fleet = Fleet(engine, scene.services, scene.gpus)
-    site = ServingSite(engine, scene.services, fleet, tally)
+    fleet = Fleet(engine, with_parts(scene.services), scene.gpus)
+    site = ServingSite(engine, scene.services, fleet, tally, scene.price)
     site.controller = controller = rule.controller(site)
     fleet.joined, fleet.left = controller.joined, controller.left
     floor = TrainingFloor(engine, fleet, scene.training) if scene.training else None

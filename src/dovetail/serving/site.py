@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import inf
 from typing import Any
 
@@ -24,11 +24,13 @@ class ServingSite:
         services: Mapping[str, ServedModel],
         fleet: Fleet,
         tally: ServingTally,
+        price: Callable[[str], float] = lambda kind: 1.0,
     ) -> None:
         self.engine = engine
         self.services = services
         self.fleet = fleet
         self.tally = tally
+        self.price = price  # of a GPU-hour, by kind
         self.controller: Controller  # set before anything happens
         self._is_slowed = any(own.sensitivity for own in services.values())
 

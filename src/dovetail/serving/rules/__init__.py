@@ -22,6 +22,8 @@ BUILTIN: Mapping[str, tuple[str, str]] = {
     "gpulet": (f"{_RULES}.spatial", "GpuletParts"),
     "igniter": (f"{_RULES}.spatial", "IgniterParts"),
     "alpaserve": (f"{_RULES}.pipelined", "AlpaServeGroups"),
+    "infaas": (f"{_RULES}.bought", "InfaasVariants"),
+    "mark": (f"{_RULES}.bought", "MarkInstances"),
 }
 CATALOGUE = Catalogue(
     "serving policy",
