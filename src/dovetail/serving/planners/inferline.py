@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from math import ceil
+from math import ceil, sqrt
 from typing import Final, NamedTuple
 
 from dovetail.core.model import Seconds
@@ -14,6 +14,7 @@ from dovetail.serving.planners.stages import PipelineStage, StageSetting, tail_s
 Settings = dict[str, StageSetting]
 CALM_S: Final = 15.0  # after the last change, before replicas are taken away
 _ROUNDING: Final = 1e-9
+_CHANCE: Final = 3.0
 
 
 class PipelineQuestion(NamedTuple):
@@ -141,9 +142,17 @@ def grown(
     question: PipelineQuestion, planned_for: Envelope, seen: Envelope, settings: Settings
 ) -> dict[str, int]:
     """Replicas of each stage where traffic goes beyond the plan in any window: enough for the highest
-    of these rates at the load that each stage was planned for. Never fewer than now."""
-    pairs = zip(seen.rates(), seen.counts, planned_for.counts, strict=True)
-    beyond = [rate for rate, count, known in pairs if count > known]
+    of these rates at the load that each stage was planned for. Never fewer than now.
+
+    Beyond is more than chance makes of the same traffic: three times the root of the count. And windows
+    longer than the sample of the plan say nothing."""
+    length = question.arrivals[-1] - question.arrivals[0]
+    rows = zip(seen.windows, seen.counts, planned_for.counts, strict=True)
+    beyond = [
+        count / window
+        for window, count, known in rows
+        if window <= max(length, seen.windows[0]) and count > known + _CHANCE * sqrt(known)
+    ]
     if not beyond:
         return {name: own.replicas for name, own in settings.items()}
     needed = replicas_at(question, settings, max(beyond))

@@ -24,6 +24,7 @@ BUILTIN: Mapping[str, tuple[str, str]] = {
     "alpaserve": (f"{_RULES}.pipelined", "AlpaServeGroups"),
     "infaas": (f"{_RULES}.bought", "InfaasVariants"),
     "mark": (f"{_RULES}.bought", "MarkInstances"),
+    "inferline": (f"{_RULES}.staged", "InferLinePipelines"),
 }
 CATALOGUE = Catalogue(
     "serving policy",
