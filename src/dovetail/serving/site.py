@@ -32,7 +32,7 @@ class ServingSite:
         self.tally = tally
         self.price = price  # of a GPU-hour, by kind
         self.controller: Controller  # set before anything happens
-        self._is_slowed = any(own.sensitivity for own in services.values())
+        self._is_slowed = any(own.sensitivity for own in fleet.services.values())
 
     def start(self, server: Server, batch: Any, seconds: float) -> None:
         """It does the batch for so long; then the controller is told `done`."""
@@ -46,12 +46,12 @@ class ServingSite:
     def _slowdown(self, server: Server) -> float:
         """By what others do on the same GPU as the batch begins."""
         pressure = sum(
-            self.services[doing(other)].pressure
+            self.fleet.services[doing(other)].pressure
             for servers in self.fleet.servers.values()
             for other in servers
             if other.gpu == server.gpu and other is not server and other.batch is not None
         )
-        return 1.0 + self.services[doing(server)].sensitivity * pressure
+        return 1.0 + self.fleet.services[doing(server)].sensitivity * pressure
 
     def preempt(self, server: Server) -> Any:
         """It stops at once; what it did is lost. Returns its batch."""

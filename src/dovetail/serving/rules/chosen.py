@@ -3,7 +3,7 @@ again from the requests that came."""
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -75,14 +75,25 @@ def _looked_up(seconds: Sequence[float]) -> BatchLatency:
 
 
 def groups_of(services: Mapping[str, ServedModel], gpus: Sequence[str]) -> list[ServerGroup]:
-    """At first the replicas of the first sort of which there are GPUs; then as it is decided."""
+    """At first the replicas of the first sort for which there is room; then as it is decided."""
+    seats = [
+        ([sort.seat for sort in sorts_of(own, gpus)], max(own.least, 1))
+        for own in services.values()
+    ]
+    return begun(seats, gpus)
+
+
+def begun(
+    seats: Sequence[tuple[Sequence[ServerSeat], int]], gpus: Sequence[str]
+) -> list[ServerGroup]:
+    """Of each row of seats, so many servers of the first for which there is room; none of the others."""
+    free = {kind: WHOLE_GPU * count for kind, count in Counter(gpus).items()}
     groups = []
-    for service in services.values():
-        sorts = sorts_of(service, gpus)
-        first = next((own for own in sorts if own.kind in gpus), sorts[0])
-        for own in sorts:
-            begin = max(service.least, 1) if own is first else 0
-            groups.append(ServerGroup(own.seat, begin, begin, begin))
+    for row, count in seats:
+        fits = [seat for seat in row if free.get(seat.kind, 0) >= seat.share * count]
+        first = fits[0] if fits else row[0]
+        free[first.kind] = free.get(first.kind, 0) - first.share * count
+        groups += [ServerGroup.fixed(seat, count if seat is first else 0) for seat in row]
     return groups
 
 

@@ -46,16 +46,14 @@ class PartPlanner(Protocol):
         """How so many GPUs are cut for these rates; None: they are too few."""
 
 
-def parts_of_pool(services: Mapping[str, ServedModel], most: int) -> list[ServerGroup]:
-    """As many GPUs as the replicas of all services would have, each able to be cut into `most` parts.
+def parts_of_pool(
+    services: Mapping[str, ServedModel], gpus: Sequence[str], most: int
+) -> list[ServerGroup]:
+    """As many GPUs as the replicas of all services may have, each able to be cut into `most` parts.
     How large the parts are is the controller's matter; together they hold the whole GPU."""
     (pool,) = one_pool(services)
-    seat = pool.seat._replace(share=WHOLE_GPU // most)
-    return [
-        pool._replace(
-            seat=seat, begin=pool.begin * most, least=pool.least * most, most=pool.most * most
-        )
-    ]
+    count = max(min(pool.most, len(gpus)), pool.begin) * most
+    return [ServerGroup.fixed(pool.seat._replace(share=WHOLE_GPU // most), count)]
 
 
 class LineOfPart:

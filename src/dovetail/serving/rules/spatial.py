@@ -64,7 +64,7 @@ class GpuletParts:
         _check_epoch(self.epoch_s)
 
     def groups(self, services: Services, gpus: Sequence[str]) -> Sequence[ServerGroup]:
-        return parts_of_pool(services, 2)
+        return parts_of_pool(services, gpus, 2)
 
     def controller(self, site: ServingSite) -> PartsController:
         return PartsController(GpuletPlanner(site.services, self.split), self.epoch_s, site)
@@ -114,7 +114,7 @@ class IgniterParts:
         _check_epoch(self.epoch_s)
 
     def groups(self, services: Services, gpus: Sequence[str]) -> Sequence[ServerGroup]:
-        return parts_of_pool(services, MOST_RESIDENTS)
+        return parts_of_pool(services, gpus, MOST_RESIDENTS)
 
     def controller(self, site: ServingSite) -> PartsController:
         return PartsController(IgniterPlanner(site.services), self.epoch_s, site)

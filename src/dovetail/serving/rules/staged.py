@@ -18,6 +18,7 @@ from dovetail.serving.planners.stages import (
     times_through,
 )
 from dovetail.serving.request import Request
+from dovetail.serving.rules.chosen import begun
 from dovetail.serving.rules.rule import GroupBacklog
 from dovetail.serving.rules.steps import Journey, StepLine, order_of_steps
 from dovetail.serving.server import Server, ServerGroup, ServerSeat
@@ -47,14 +48,9 @@ class InferLinePipelines:
             raise BadInput("plan_s and tune_s are above 0, most is at least 1")
 
     def groups(self, services: Services, gpus: Sequence[str]) -> Sequence[ServerGroup]:
-        """At first one server of each step, on the first kind that it may use."""
-        groups = []
-        for service in services.values():
-            for step in steps_of(service):
-                for number, seat in enumerate(seats_of(service, step, gpus)):
-                    begin = int(number == 0)
-                    groups.append(ServerGroup(seat, begin, begin, begin))
-        return groups
+        """At first one server of each step."""
+        steps = [(own, step) for own in services.values() for step in steps_of(own)]
+        return begun([(seats_of(own, step, gpus), 1) for own, step in steps], gpus)
 
     def controller(self, site: ServingSite) -> PipelinesInSteps:
         return PipelinesInSteps(self, site)

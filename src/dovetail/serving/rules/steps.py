@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from dovetail.core.errors import BadInput
 from dovetail.serving.request import Request
@@ -50,3 +51,17 @@ def order_of_steps(service: ServedModel) -> tuple[PipelineStep, ...]:
         known |= {step.model.name for step in ready}
         left = [step for step in left if step.model.name not in known]
     return tuple(found)
+
+
+@dataclass(frozen=True)
+class OneAfterTheOther:
+    """The latency of a pipeline whose steps all run on one server: for policies that know no steps."""
+
+    steps: tuple[PipelineStep, ...]
+
+    def seconds(self, batch: int, kind: str, share: int) -> float:
+        return sum(
+            own.model.latency.seconds(max(round(own.part * batch), 1), kind, share)
+            for own in self.steps
+            if own.part
+        )
