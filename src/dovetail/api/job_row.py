@@ -59,6 +59,19 @@ class GivingWay:
 
 
 @row
+class UsedTold:
+    """What the processes of a job have used, over all its runs."""
+
+    cpu_s: float
+    peak_memory_bytes: int = field(metadata=about("Of all its processes, as far as it was seen."))
+    gpu_busy: float | None = field(
+        default=None,
+        metadata=about("The part of the time that its GPUs computed; null: not known."),
+    )
+    peak_gpu_memory_bytes: int | None = None
+
+
+@row
 class JobRow:
     """A job in a list."""
 
@@ -106,6 +119,9 @@ class JobRow:
     )
     speeds: list[MeasuredSpeed] = field(
         default_factory=list, metadata=about("As measured, the latest first.")
+    )
+    used: UsedTold | None = field(
+        default=None, metadata=about("Of one job, or once it has ended; null: not known.")
     )
 
 

@@ -7,8 +7,8 @@ from shlex import join
 from typing import Any
 
 from dovetail.api.forecast_row import Expected, Span
-from dovetail.api.job_row import ENDED, GpusHeld, JobDetails, JobRow, Report
-from dovetail.client.job_words import gpus_text, number
+from dovetail.api.job_row import ENDED, GpusHeld, JobDetails, JobRow, Report, UsedTold
+from dovetail.client.job_words import gpus_text, memory_text, number
 from dovetail.text.counting import numbers_text
 from dovetail.text.durations import duration_text
 from dovetail.text.promises import promise_text
@@ -32,6 +32,7 @@ def facts(row: JobRow, expected: Expected | None, now: float) -> Iterator[tuple[
     yield from _asked(row, now)
     yield from _times(row, expected, now)
     yield "attempts", f"{row.attempts}"
+    yield "used", used_text(row.used)
     yield "preemptions", _preemptions(row)
     yield "progress", _progress(row.last_report, now)
     yield "speed", speeds_text(row.speeds)
@@ -90,6 +91,20 @@ def _expected(span: Span | None, now: float) -> str:
     if span.high is None:
         return told
     return f"{told} (between {clock(span.low, now)} and {clock(span.high, now)})"
+
+
+def used_text(used: UsedTold | None) -> str:
+    """`12 min of a processor, 3.2 GB of memory at the most; GPUs busy 84 %, 20.1 GB of theirs`"""
+    if used is None:
+        return ""
+    told = f"{duration_text(used.cpu_s)} of a processor"
+    if used.peak_memory_bytes:
+        told += f", {memory_text(used.peak_memory_bytes)} of memory at the most"
+    if used.gpu_busy is not None:
+        told += f"; GPUs busy {used.gpu_busy:.0%}"
+        if used.peak_gpu_memory_bytes:
+            told += f", {memory_text(used.peak_gpu_memory_bytes)} of their memory"
+    return told
 
 
 def _preemptions(row: JobRow) -> str:

@@ -168,7 +168,7 @@ class Daemon:
     def _indexes(self) -> list[IndexSpec]:
         """They stay whatever policy decides."""
         board = self.exchange.board
-        ledger = Ledger(self.store, self.clock, self._ended)
+        ledger = Ledger(self.store, self.clock, self._ended, self.world.used_by)
         archive = Archive(self.store, self.clock, board, self.world.shelf)
         self.state.index(ledger)
         self.state.index(archive)

@@ -33,7 +33,7 @@ from dovetail.core.track import Track
 from dovetail.core.view import View
 from dovetail.daemon.closed_gpus import named_gpus, told_closed
 from dovetail.daemon.dependencies import over
-from dovetail.daemon.history.job_rows import row_of
+from dovetail.daemon.history.job_rows import row_of, used_told
 from dovetail.daemon.holds import LIMITED, PAUSED
 from dovetail.daemon.named_jobs import meant
 from dovetail.daemon.promises import promise_of
@@ -288,6 +288,7 @@ class Service(Submitting):
         if row is None:
             raise NotFound(f"there is no job {job_id}")
         record = self.record(job_id)
+        row.used = used_told(self._parts.world.used_by(JobId(job_id))) or row.used
         found = JobDetails(**vars(row), spec=None, workdir=None, log=None, promise=promise)
         if record is None:
             return found

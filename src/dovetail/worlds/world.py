@@ -183,6 +183,15 @@ class Power(Protocol):
         """Do the GPUs of the placement have its limit, whoever has set it?"""
 
 
+class UsedByJob(NamedTuple):
+    """What the processes of a job have used, over all its runs."""
+
+    cpu_s: Seconds
+    peak_memory_bytes: int
+    gpu_busy: float | None = None  # the part of the time that its GPUs computed; None: not known
+    peak_gpu_memory_bytes: int | None = None
+
+
 class Gauge(NamedTuple):
     """One metric for /metrics: a value for each set of labels."""
 
@@ -328,6 +337,9 @@ class World(Protocol):
 
     def has_processes(self, job_id: JobId | None = None) -> bool:
         """Whether this job has processes; None: whether any job has."""
+
+    def used_by(self, job_id: JobId) -> UsedByJob | None:
+        """None: not known. Quick."""
 
     def gauges(self) -> Iterable[Gauge]: ...
 

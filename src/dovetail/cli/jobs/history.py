@@ -22,6 +22,7 @@ from dovetail.cli.reach import (
     with_client,
 )
 from dovetail.client.connection import Client
+from dovetail.client.job_csv import csv_of
 from dovetail.text.counting import counted
 from dovetail.text.durations import duration_text
 from dovetail.text.tables import facts_table, has_colours, table
@@ -41,6 +42,7 @@ _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 6048
 @click.option("--limit", type=click.IntRange(1, MOST_ROWS), default=_SHOWN, show_default=True)
 @click.option("-o", "columns", metavar="COL,COL", help="Columns, such as id,name,ran,exit.")
 @click.option("--trace", metavar="FILE", help="Write them as a trace (.csv, .jsonl) to simulate.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV: all columns, in seconds and bytes.")
 @as_json
 @with_client
 def history(
@@ -50,6 +52,7 @@ def history(
     limit: int,
     columns: str | None,
     trace: str | None,
+    as_csv: bool,
     as_json: bool,
     **only: str | None,
 ) -> None:
@@ -62,6 +65,9 @@ def history(
     rows = ended(client, limit, **only, **times)
     if as_json:
         print_json(rows)
+        return
+    if as_csv:
+        click.echo(csv_of(rows), nl=False)
         return
     print_lines(table(shown, [ListedJob(row) for row in rows], colours=has_colours()))
     if len(rows) == limit:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import click
 
-from dovetail.api.job_row import ENDED, JobRow
+from dovetail.api.job_row import ENDED, JobRow, UsedTold
 from dovetail.cli.reach import ListedJob
-from dovetail.client.job_words import gpus_text, number
+from dovetail.client.job_words import gpus_text, memory_text, number
 from dovetail.text.counting import counted, numbers_text
 from dovetail.text.durations import duration_text
 from dovetail.text.tables import PHASE_STYLES, Column
 from dovetail.text.times import about, ago, clock
 
 DEFAULT = ("id", "name", "user", "phase", "gpus", "prio", "for", "expected", "note")
-HISTORY = ("id", "name", "user", "phase", "exit", "gpus", "ended", "waited", "ran", "note")
+HISTORY = (
+    *("id", "name", "user", "phase", "exit", "gpus", "ended", "waited", "ran"),
+    *("cpu", "memory", "note"),
+)
 
 
 def chosen(text: str | None, default: tuple[str, ...]) -> list[Column[ListedJob]]:
@@ -101,6 +104,26 @@ def _limit(row: JobRow) -> str:
     return "" if row.time_limit_s is None else duration_text(row.time_limit_s)
 
 
+def _used(row: ListedJob, told: Callable[[UsedTold], str]) -> str:
+    return "" if row.job.used is None else told(row.job.used)
+
+
+def _cpu(used: UsedTold) -> str:
+    return duration_text(used.cpu_s)
+
+
+def _memory(used: UsedTold) -> str:
+    return memory_text(used.peak_memory_bytes) if used.peak_memory_bytes else ""
+
+
+def _gpu_use(used: UsedTold) -> str:
+    return "" if used.gpu_busy is None else f"{used.gpu_busy:.0%}"
+
+
+def _gpu_memory(used: UsedTold) -> str:
+    return memory_text(used.peak_gpu_memory_bytes) if used.peak_gpu_memory_bytes else ""
+
+
 def _style(row: ListedJob) -> str:
     return PHASE_STYLES.get(row.job.phase, "")
 
@@ -136,6 +159,10 @@ COLUMNS: dict[str, Column[ListedJob]] = {
     "attempts": Column("ATTEMPTS", lambda row: str(row.job.attempts), right=True),
     "limit": Column("LIMIT", lambda row: _limit(row.job), right=True),
     "after": Column("AFTER", lambda row: ",".join(row.job.after), least=8),
+    "cpu": Column("CPU", lambda row: _used(row, _cpu), right=True),
+    "memory": Column("MEMORY", lambda row: _used(row, _memory), right=True),
+    "gpu-use": Column("GPU-USE", lambda row: _used(row, _gpu_use), right=True),
+    "gpu-memory": Column("GPU-MEMORY", lambda row: _used(row, _gpu_memory), right=True),
     "deadline": Column("DEADLINE", lambda row: _time(row.job.deadline)),
 }
 

@@ -7,16 +7,17 @@ import json
 from collections.abc import Callable
 from typing import Final, cast
 
-from dovetail.api.job_row import GivingWay, GpusHeld, JobRow, MeasuredSpeed, Report
+from dovetail.api.job_row import GivingWay, GpusHeld, JobRow, MeasuredSpeed, Report, UsedTold
 from dovetail.api.job_row import Phase as PhaseName
 from dovetail.api.wire import text_of
-from dovetail.core.model import WHOLE_GPU, Seconds
+from dovetail.core.model import WHOLE_GPU, JobId, Seconds
 from dovetail.core.paces import latest_first
 from dovetail.core.track import Phase, Track
 from dovetail.core.view import ENDS, WAITS, View
 from dovetail.daemon.clock import Clock
 from dovetail.daemon.holds import AFTER, BENCHED
 from dovetail.store import EndedJob, Store
+from dovetail.worlds.world import UsedByJob
 
 
 def row_of(track: Track, clock: Clock) -> JobRow:
@@ -131,6 +132,10 @@ def speeds_of(track: Track, clock: Clock) -> list[MeasuredSpeed]:
     ]
 
 
+def used_told(used: UsedByJob | None) -> UsedTold | None:
+    return None if used is None else UsedTold(**used._asdict())
+
+
 def _at(at: float, clock: Clock) -> float | None:
     return clock.unix(at) if at >= 0 else None
 
@@ -142,12 +147,19 @@ def _key(track: Track) -> str:
 class Ledger:
     """An index of the state: told of every end."""
 
-    def __init__(self, store: Store, clock: Clock, on_end: Callable[[Track], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        on_end: Callable[[Track], None],
+        used_by: Callable[[JobId], UsedByJob | None],
+    ) -> None:
         self.watches = WAITS | ENDS
         self._failed: Final[dict[str, list[Seconds]]] = {}
         self._store: Final = store
         self._clock: Final = clock
         self._on_end: Final = on_end
+        self._used_by: Final = used_by
 
     def build(self, view: View) -> Ledger:
         return self
@@ -173,6 +185,7 @@ class Ledger:
     def ends(self, track: Track) -> None:
         job, at = track.job, self._clock.unix(track.ended_at)
         told = row_of(track, self._clock)
+        told.used = used_told(self._used_by(job.id)) if track.first_start_at >= 0 else None
         if track.attempts:
             told.failures = self._failures(track)
             self._failed.pop(job.id, None)

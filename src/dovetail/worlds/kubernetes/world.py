@@ -25,7 +25,7 @@ from dovetail.worlds.kubernetes.watching import Watch
 from dovetail.worlds.lives import Place, Want
 from dovetail.worlds.no_power import NoPower
 from dovetail.worlds.staged import Staging
-from dovetail.worlds.world import Finding, Gauge, Ground, Order, Wanted
+from dovetail.worlds.world import Finding, Gauge, Ground, Order, UsedByJob, Wanted
 
 _UNLIMITED: Final = 1 << 62  # what suspended jobs may hold is counted on each node
 
@@ -127,6 +127,10 @@ class KubernetesCluster:
         if order.nodes > nodes:
             return f"it asks for {order.nodes} nodes, and the cluster has {nodes}"
         return ""
+
+    def used_by(self, job_id: JobId) -> UsedByJob | None:
+        """Not asked for: a cluster has monitoring of its own."""
+        return None
 
     def has_processes(self, job_id: JobId | None = None) -> bool:
         return bool(self.shelf.live()) if job_id is None else self.shelf.launches.has(job_id)

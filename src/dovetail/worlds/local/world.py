@@ -16,6 +16,7 @@ from dovetail.worlds.local.folders import Folders
 from dovetail.worlds.local.gpus.power import PowerLimits
 from dovetail.worlds.local.gpus.probing import Probed, Prober
 from dovetail.worlds.local.gpus.strangers import LeastFree
+from dovetail.worlds.local.watching.usage import UsageMeter
 from dovetail.worlds.staged import Staging
 from dovetail.worlds.world import Finding, Gauge, Ground, Order, Wanted
 
@@ -35,6 +36,8 @@ class LocalMachine:
         self.declarations: Final = None
         self.shelf: Final = folders
         self.consoles: Final = LocalConsoles(folders, self._gpus_of)
+        self._meter: Final = UsageMeter(folders, self._gpus_of)
+        self.used_by: Final = self._meter.used_by
         self.power: Final = power
         self._suspended_limit: Final = suspended_limit_bytes
         self._least_free: Final = least_free
@@ -114,12 +117,14 @@ class LocalMachine:
 
     def begin(self) -> list[Event]:
         self._watcher.start()
+        self._meter.start()
         events = tell_nodes(self._ground.view, self.nodes, self._ground.clock())
         self._stage.step_all()
         return events
 
     def stop(self) -> None:
         self._watcher.stop()
+        self._meter.stop()
 
     def observe(self) -> list[Event]:
         return self._staging.observe(self)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -203,6 +203,17 @@ def _moving_threads(stat: Stat) -> set[str]:
         threads = os.listdir(f"/proc/{stat.pid}/task")
     found = (read_stat(stat.pid, thread=int(thread)) for thread in threads)
     return {thread.state for thread in found if thread is not None} - set(_STILL)
+
+
+def peak_of_own_cgroup(keeper_pid: int, stats: Sequence[Stat]) -> int | None:
+    """The most memory that the job's control group has held; None: it has none of its own, as a rule."""
+    home = _cgroup_path(keeper_pid)
+    if not stats or _cgroup_path(stats[0].pid) == home:
+        return None
+    with suppress(OSError, ValueError):
+        if group := _own_cgroup(keeper_pid):
+            return int((group / "memory.peak").read_text())
+    return None
 
 
 def _own_cgroup(keeper_pid: int) -> Path | None:
