@@ -231,3 +231,79 @@ class JobStory:
     stints: list[StintCost]
     metrics: list[MetricCurve]
     owned: bool = field(metadata=about("May the caller change it?"))
+
+
+@row
+class UsageRow:
+    """What the ended jobs of one user, tenant, model, name or day have used."""
+
+    key: str
+    jobs: int
+    finished: int
+    failed: int
+    cancelled: int
+    gpu_hours: float
+    lost_gpu_hours: float
+    mean_wait_s: float
+    p90_wait_s: float
+    preemptions: int
+    energy_kwh: float | None = field(metadata=about("Of all, by GPU-hours; null: unknown."))
+    money: float | None = field(metadata=about("The same."))
+
+
+@row
+class UsageTold:
+    """Ended jobs, and what they have used."""
+
+    groups: list[UsageRow]
+    jobs: list[JobRow] = field(metadata=about("The newest."))
+    total: int
+    all: bool = field(metadata=about("False: only the newest were looked at."))
+    uncosted: str = field(metadata=about("Why energy and money are unknown, if so."))
+
+
+@row
+class ReplayTold:
+    """The caller's replay of the past."""
+
+    part: float = field(metadata=about("That is done, from 0 to 1."))
+    state: str = field(metadata=about("none, running, done or failed."))
+    text: str
+    jobs: int
+    policies: list[str]
+
+
+@row
+class PolicyNames:
+    """The policies and predictors there are."""
+
+    policies: list[str]
+    predictors: list[str]
+
+
+@row
+class JobUnderPolicies:
+    """When a job is expected to start and end under the policy that decides, and under another."""
+
+    id: str
+    name: str
+    user: str
+    start: Span | None
+    end: Span | None
+    start_then: Span | None
+    end_then: Span | None
+
+
+@row
+class PolicyPreview:
+    """What is expected to change if another policy decided from now on."""
+
+    policy: str
+    instead_of: str
+    jobs: int
+    sooner: int = field(metadata=about("Jobs that are expected to end sooner than they will now."))
+    later: int
+    mean_end_s: float | None = field(metadata=about("From now, over the jobs known under both."))
+    mean_end_then_s: float | None
+    rows: list[JobUnderPolicies] = field(metadata=about("Those that change most, first."))
+    limited: str

@@ -29,6 +29,7 @@ from dovetail.daemon.foresight.forecast_record import Promises, Record
 from dovetail.daemon.history.account_process import AccountProcess
 from dovetail.daemon.history.costs import costs_here, notice_of
 from dovetail.daemon.history.job_rows import Ledger
+from dovetail.daemon.history.replays import Replays
 from dovetail.daemon.history.retention import Retention
 from dovetail.daemon.history.run_folder_check import compare, of_those_without, without_description
 from dovetail.daemon.history.running_costs import PAST
@@ -79,9 +80,7 @@ class Daemon:
     seam alone (`worlds.world`): who starts it hands one in."""
 
     def __init__(self, settings: DaemonSettings, make_world: MakeWorld) -> None:
-        home = settings.home
-        make_folders(home)
-        check_own(home)
+        home = prepared(settings.home)
         self.home: Final = home
         self.version: Final = version()
         self._began: Final = monotonic()
@@ -120,6 +119,7 @@ class Daemon:
         foresight.remember(self.service, Record(Promises(self.service)))
         self.studies: Final = Studies(parts, self.service, self.exchange)
         self.services: Final = Services(parts, self.service, home)
+        self.replays: Final = Replays(self.service)
         self.overview: Final = Overview(parts, self.service, self.state)
         self._begin_studies(Errands(parts, self.service, self.studies, home))
         self.messages: Final = self._messages()
@@ -277,6 +277,7 @@ class Daemon:
                 self._replace_policy(error)
         self.upkeep.stop()
         self.services.stop_keeping()
+        self.replays.close()
         if self._attendant is not None:
             self._attendant.stop()
         self._snapshots.take_the_last()
@@ -346,6 +347,13 @@ class Daemon:
         self.book.sweep()
         self._snapshots.look()
         self.changes.look(self.state)
+
+
+def prepared(home: Home) -> Home:
+    """With its folders, which must be ours."""
+    make_folders(home)
+    check_own(home)
+    return home
 
 
 def make_folders(home: Home) -> None:

@@ -34,10 +34,23 @@ _LIST = (
     PageFrame("now", "Now", "now", (*_CHARTS, *_LANES), ("now.css",)),
     PageFrame("job", "Job", "now", (*_CHARTS, "ansi.js", "log.js"), ("study.css", "job.css")),
     PageFrame("studies", "Studies", "studies", _TABLES),
+    PageFrame("history", "History and cost", "history", _TABLES),
+    PageFrame("services", "Services", "services", ("axes.js",), ("study.css", "job.css")),
+    PageFrame("ask", "Ask", "ask", ()),
+    PageFrame("cluster", "Cluster", "cluster", _TABLES),
     PageFrame("live_study", "Study", "studies", (*_TABLES, *_STUDY), ("study.css", "job.css")),
 )
 PAGES = {page.name: page for page in _LIST}
-_NAVIGATION = (("now", "Now", "/page/"), ("studies", "Studies", "/page/studies"))
+_NAVIGATION = (
+    ("now", "Now", "/page/"),
+    ("studies", "Studies", "/page/studies"),
+    ("services", "Services", "/page/services"),
+    ("history", "History", "/page/history"),
+    ("ask", "Ask", "/page/ask"),
+    ("cluster", "Cluster", "/page/cluster"),
+)
+
+NAMED = frozenset(name for name, _, target in _NAVIGATION if target == f"/page/{name}")
 
 
 @cache

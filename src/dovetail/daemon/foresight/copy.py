@@ -153,6 +153,20 @@ def _likeness(
     )
 
 
+def under(likeness: Likeness, text: str, chosen: Chosen) -> Likeness:
+    """The same state with another policy, which has no memory of its own yet."""
+    speeds = believed_otherwise(getattr(chosen.policy, "speeds", None))
+    make(text, (), chosen.costs, speeds)  # a name that there is not is told at once
+    told = {job_id: belief.seconds for job_id, belief in likeness.told.items()}
+    return replace(
+        likeness,
+        make_policy=lambda state: make(text, services_of(state), chosen.costs, speeds, told, state),
+        policy=text,
+        remembered=None,
+        line=(),
+    )
+
+
 def believed_otherwise(speeds: SpeedPredictor | None) -> SpeedPredictor | None:
     """What was measured is in the likeness, too; the live state is another thread's."""
     return speeds.otherwise if isinstance(speeds, AsReported) else speeds

@@ -25,6 +25,7 @@ from dovetail.daemon.http import plan_routes as api_plan
 from dovetail.daemon.http import service_routes as api_services
 from dovetail.daemon.http import study_routes as api_studies
 from dovetail.daemon.http import token_routes as api_tokens
+from dovetail.daemon.http import usage_routes as api_usage
 from dovetail.daemon.http.connections import ConnectionLimits
 from dovetail.daemon.http.error_answers import explain_errors
 from dovetail.daemon.http.gate import Gate
@@ -62,7 +63,7 @@ def bare_app() -> FastAPI:
         separate_input_output_schemas=False,
     )
     parts = (api_jobs, api_consoles, api_studies, api_services, api_past, api_machine, api_limits)
-    for part in (*parts, api_plan, api_tokens, api_pages, api_page_data, page_frames):
+    for part in (*parts, api_plan, api_tokens, api_pages, api_page_data, api_usage, page_frames):
         app.include_router(part.routes)
     explain_errors(app)
     app.openapi = lambda: _schema(app)  # type: ignore[method-assign]

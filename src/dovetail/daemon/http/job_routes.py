@@ -39,6 +39,7 @@ from dovetail.daemon.refusals import Conflict, NotAllowed, NotFound
 from dovetail.daemon.stdin import take
 from dovetail.daemon.submissions import Submission, Terminal
 from dovetail.daemon.users.callers import Caller
+from dovetail.jobfiles.job_model import JobSpec
 from dovetail.jobfiles.jobs import still_due
 from dovetail.worlds.world import JobLog
 
@@ -151,12 +152,16 @@ def why_job(job_id: Id, daemon: AskedDaemon, caller: Asking) -> Response:
 def whatif_job(asked: WhatIfAsked, daemon: AskedDaemon, caller: Asking) -> Response:
     """When the job would start and end, at what cost, and what would have it done by then. Nothing
     is submitted."""
+    return whatif_of(asked.spec, asked.by, daemon, caller)
+
+
+def whatif_of(spec: JobSpec, by_text: str | None, daemon: AskedDaemon, caller: Caller) -> Response:
     from dovetail.daemon.foresight.alternatives import whatif
 
     service = daemon.service
     epoch, now = service.clock.epoch, service.clock()
-    by = still_due(asked.by, epoch + now, "by")
-    job = service.proposed(asked.spec, caller)
+    by = still_due(by_text, epoch + now, "by")
+    job = service.proposed(spec, caller)
     allowed = service.allowed(caller)
     return JsonAnswer(whatif(service, job, None if by is None else by - epoch, allowed))
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Header, Query, Response
 
-from dovetail.api.forecast_row import Expected
+from dovetail.api.forecast_row import Expected, WhatIf
 from dovetail.api.page_row import (
     HourAhead,
     JobStory,
@@ -16,14 +16,19 @@ from dovetail.api.page_row import (
     Me,
     NowTold,
     PastHour,
+    PolicyNames,
+    PolicyPreview,
     QueueLine,
 )
 from dovetail.client.job_facts import facts
 from dovetail.daemon.http.error_answers import JsonAnswer, problems
-from dovetail.daemon.http.job_routes import Id, Text, readable_log
+from dovetail.daemon.http.job_routes import Id, Text, readable_log, whatif_of
+from dovetail.daemon.http.request_models import PolicyAsked, TextAsked
 from dovetail.daemon.http.requests import AskedDaemon, Asking, router
 from dovetail.daemon.http.study_routes import Name
 from dovetail.daemon.http.visibility import row_for, study_for
+from dovetail.daemon.refusals import NotAllowed
+from dovetail.jobfiles.any_text import spec_in
 
 routes = router("page")
 _MOST_AT_ONCE = 500
@@ -140,3 +145,29 @@ def live_study(name: Name, daemon: AskedDaemon, caller: Asking) -> Response:
             data=data_of(page, {}),
         )
     )
+
+
+@routes.post("/v1/page/whatif", response_model=WhatIf, responses=problems(400, 404, 409, 503))
+def whatif_file(asked: TextAsked, daemon: AskedDaemon, caller: Asking) -> Response:
+    """As /v1/whatif, of a job file as its user has it: YAML, a script with #SBATCH lines, any script."""
+    return whatif_of(spec_in(asked.text), asked.by, daemon, caller)
+
+
+@routes.get("/v1/page/policies", response_model=PolicyNames, responses=problems())
+def policies() -> Response:
+    """The policies and predictors that can be named."""
+    from dovetail.policies import registry
+    from dovetail.predict.registry import PREDICTORS
+
+    names = [name for name in PREDICTORS.names() if name != "oracle"]
+    return JsonAnswer(PolicyNames(policies=list(registry.names()), predictors=names))
+
+
+@routes.post("/v1/page/policy", response_model=PolicyPreview, responses=problems(400, 503))
+def preview_policy(asked: PolicyAsked, daemon: AskedDaemon, caller: Asking) -> Response:
+    """What the forecast says that another policy would change. Nothing is set."""
+    if not caller.admin:
+        raise NotAllowed("only an administrator may try out another policy")
+    from dovetail.daemon.foresight.policy_preview import preview
+
+    return JsonAnswer(preview(daemon.service, asked.policy))

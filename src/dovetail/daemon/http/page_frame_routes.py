@@ -29,9 +29,12 @@ async def study(name: str) -> Response:
     return _page("live_study")
 
 
-@routes.get("/page/studies")
-async def studies() -> Response:
-    return _page("studies")
+@routes.get("/page/{name}")
+async def named(name: str) -> Response:
+    """A page of its own in the navigation."""
+    if name not in shell.NAMED:
+        raise HTTPException(404)
+    return _page(name)
 
 
 @routes.get("/page/static/{name}")

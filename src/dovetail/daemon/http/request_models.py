@@ -220,6 +220,23 @@ class OpeningAsked(_Asked):
     )
 
 
+class TextAsked(_Asked):
+    """A job file that is not submitted, and the time that it is wanted by."""
+
+    text: str = Field(min_length=1, max_length=200_000, description="YAML, or a script.")
+    by: Deadline | None = Field(default=None, examples=["friday"])
+
+
+class ReplayAsked(_Asked):
+    """What was submitted from then to then, under these policies."""
+
+    policies: list[Annotated[str, StringConstraints(min_length=1, max_length=500)]] = Field(
+        min_length=1, max_length=6, examples=[["fifo", "fair-share"]]
+    )
+    since: float | None = Field(default=None, ge=0, le=LARGEST_NUMBER, strict=True)
+    until: float | None = Field(default=None, ge=0, le=LARGEST_NUMBER, strict=True)
+
+
 class TenantAsked(_Asked):
     name: TenantName
     gpu_quota: float | None = Field(
