@@ -10,6 +10,7 @@ from typing import Any
 from dovetail.api.forecast_row import Expected, Span
 from dovetail.api.job_row import JobRow, Jobs
 from dovetail.api.machine_row import Gpu, NodeRow, Occupant
+from dovetail.cli.daemon.top_keys import TopKeys, after, in_view, typed_keys
 from dovetail.cli.daemon.top_screen import TopScene, frame
 from dovetail.cli.reach import ListedJob
 from dovetail.text.tables import columns_of
@@ -33,6 +34,60 @@ def test_top_draws_follows_the_size_and_leaves_the_terminal_as_it_was(box: Box) 
     assert terminal.end() == 0
     assert terminal.is_sane
     box.well("cancel", "--mine")
+
+
+def test_keys_choose_filter_sort_look_at_pause_and_cancel_a_job(box: Box) -> None:
+    works = box.sh("echo first; echo '\x1b[2Jsaid'; sleep 600", "--name", "works", "--gpus", 2)
+    waits = box.sh("sleep 600", "--name", "waits-first", "--gpus", 2)
+    more = box.sh("sleep 600", "--name", "waits-second", "--gpus", 1)
+    box.in_phase(works, "running")
+    terminal = Terminal(box.command("top", "--interval", 0.2), columns=120)
+    terminal.until("waits-second")
+    terminal.type("l")
+    terminal.until(f"job {works}: log")
+    terminal.until("?[2Jsaid")
+    terminal.type("\x1b")
+    terminal.until("filter  s sort")
+    terminal.type("/SECOND\r")
+    terminal.until("filter: SECOND")
+    terminal.type("w")
+    terminal.until(f"job {more}: why")
+    terminal.type("qc")
+    terminal.until(f"cancel job {more}? y/n")
+    terminal.type("n")
+    terminal.until("left as it is")
+    terminal.type("cy")
+    terminal.until(f"cancelled job {more}")
+    box.in_phase(more, "cancelled")
+    terminal.type("\x1b")
+    terminal.seen = b""
+    terminal.until("1 running, 1 waiting")
+    terminal.until("\x1b[J")
+    terminal.type("\x1b[F")  # the last one
+    terminal.type("p")
+    terminal.until(f"paused job {waits}")
+    box.until(waits, lambda row: "paused" in row["reason"])
+    time.sleep(0.5)
+    terminal.type("p")
+    terminal.until(f"resumed job {waits}")
+    terminal.type("s")
+    terminal.until("sorted: longest")
+    terminal.type("q")
+    assert terminal.end() == 0
+    assert terminal.is_sane
+    box.well("cancel", "--mine")
+
+
+def test_keys_are_read_whatever_is_typed() -> None:
+    keys = TopKeys()
+    rows = [ListedJob(_row(number, user="ada")) for number in range(3)]
+    for data in (b"\xff\xfe\x00\x1b[99;99~", b"\x1b[B\x1b[B\x1b[B", b"/\x7f\x7f\xc3\xa9\r", b"cn"):
+        for key in typed_keys(data):
+            keys = after(keys, key, in_view(rows, keys))
+    assert (keys.filter, keys.types, keys.quits, keys.wish) == ("é", False, False, "")
+    assert after(TopKeys(), "c", []).asks == ""
+    drawn = frame(TopScene(rows=rows), 80, 24, 0.0, TopKeys(chosen="1"))
+    assert sum("\x1b[7m" in line for line in drawn) == 1
 
 
 def test_interrupting_top_leaves_the_terminal_as_it_was(box: Box) -> None:

@@ -28,11 +28,13 @@ def draw(lines: list[str]) -> None:
 
 def quits() -> bool:
     """Waits a moment for a key."""
+    return any(key in _QUIT for key in pressed())
+
+
+def pressed() -> bytes:
+    """The keys of this moment; of a terminal that is gone, one that quits."""
     ready, _, _ = select.select([sys.stdin], [], [], _LOOK_FOR_KEYS_S)
-    if not ready:
-        return False
-    keys = os.read(sys.stdin.fileno(), 64)
-    return not keys or any(key in _QUIT for key in keys)
+    return (os.read(sys.stdin.fileno(), 64) or b"\x04") if ready else b""
 
 
 @contextmanager

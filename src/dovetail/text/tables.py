@@ -181,6 +181,14 @@ def clean(text: str) -> str:
 
 # ------------------------------------------------------------------------------------------ colours
 
+
+def plain(line: str) -> str:
+    """A line without the colours that `paint` gave it."""
+    import re
+
+    return re.sub("\x1b\\[[0-9;]*m", "", line)
+
+
 STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36}
 PHASE_STYLES = {
     "running": "green",

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from dovetail.api.job_row import Jobs
 from dovetail.api.machine_row import NodeRow, Occupant
+from dovetail.cli.daemon.top_keys import HELP, TopKeys, in_view
 from dovetail.cli.jobs.job_columns import COLUMNS, expected, progress
 from dovetail.cli.reach import ListedJob
 from dovetail.text.durations import duration_text
@@ -18,6 +19,7 @@ from dovetail.text.tables import (
     cut,
     padded,
     paint,
+    plain,
     table,
 )
 
@@ -25,6 +27,7 @@ _BAR = 12
 _QUEUE = ("id", "name", "user", "phase", "gpus", "prio", "for", "expected", "reason")
 
 
+NO_KEYS = TopKeys()
 _NOTHING_YET = Jobs(jobs=[], total=0, running=0, waiting=0, notices=0, policy="", trouble="")
 
 
@@ -35,10 +38,45 @@ class TopScene(NamedTuple):
     nodes: Sequence[NodeRow] = ()
     rows: Sequence[ListedJob] = ()
     away: str = ""
+    panel: Sequence[str] = ()  # what was asked about the chosen job
 
 
-def frame(scene: TopScene, columns: int, lines: int, now: float) -> list[str]:
-    """The head, the GPUs with what runs on them, and as much of the queue as there is room for."""
+def frame(
+    scene: TopScene, columns: int, lines: int, now: float, keys: TopKeys = NO_KEYS
+) -> list[str]:
+    """The head, the GPUs with what runs on them, as many of the jobs as there is room for, and what
+    the keys do."""
+    if lines < 4:
+        return [_head(scene, columns, now)][:lines]
+    if keys.panel:
+        body = _panel(scene, keys, columns, lines - 1)
+    else:
+        body = _overview(scene, keys, columns, lines - 1, now)
+    body += [""] * (lines - 1 - len(body))
+    return [*body, _foot(keys, columns)]
+
+
+def _panel(scene: TopScene, keys: TopKeys, columns: int, room: int) -> list[str]:
+    """Of a log the end, of the rest the beginning."""
+    title = paint(cut(f"job {keys.chosen}: {keys.panel}  (Esc closes)", columns), "bold")
+    text = scene.panel[-room + 1 :] if keys.panel == "log" else scene.panel[: room - 1]
+    return [title, *(cut(clean(line), columns) for line in text)]
+
+
+def _foot(keys: TopKeys, columns: int) -> str:
+    if keys.types:
+        return cut(f"filter: {clean(keys.filter)}▏", columns)
+    if keys.asks:
+        return paint(cut(f"{keys.asks} job {keys.chosen}? y/n", columns), "yellow")
+    if keys.says:
+        return paint(cut(clean(keys.says), columns), "yellow")
+    told = [HELP]
+    told += [f"filter: {clean(keys.filter)}"] if keys.filter else []
+    told += [f"sorted: {keys.sort}"] if keys.sort != NO_KEYS.sort else []
+    return paint(cut("   ".join(reversed(told)), columns), "dim")
+
+
+def _overview(scene: TopScene, keys: TopKeys, columns: int, lines: int, now: float) -> list[str]:
     head = [_head(scene, columns, now)]
     for trouble in (scene.away, scene.found.trouble):
         if trouble:
@@ -48,7 +86,7 @@ def frame(scene: TopScene, columns: int, lines: int, now: float) -> list[str]:
     if len(gpus) > most:
         gpus = [*gpus[: most - 1], paint(f"  … {len(gpus) - most + 1} more lines", "dim")]
     above = [*head, *gpus, ""]
-    return [*above, *_queue(scene, columns, lines - len(above))][:lines]
+    return [*above, *_jobs(scene, keys, columns, lines - len(above))][:lines]
 
 
 def _head(scene: TopScene, columns: int, now: float) -> str:
@@ -122,14 +160,25 @@ def _bar(row: ListedJob) -> str:
 # ------------------------------------------------------------------------------------------- queue
 
 
-def _queue(scene: TopScene, columns: int, room: int) -> list[str]:
-    waiting = [row for row in scene.rows if not row.job.placement]
-    if not waiting:
-        return [paint("Nothing waits.", "dim")] if room > 0 else []
-    more = scene.found.waiting - len(waiting)
-    shown = waiting
-    if len(waiting) + 1 + (more > 0) > room:
-        shown = waiting[: max(room - 2, 0)]
-        more = scene.found.waiting - len(shown)
+def _jobs(scene: TopScene, keys: TopKeys, columns: int, room: int) -> list[str]:
+    """The lines around the chosen one."""
+    rows = in_view(scene.rows, keys)
+    if not rows:
+        told = "No job passes the filter." if keys.filter else "No job runs or waits."
+        return [paint(told, "dim")] if room > 0 else []
+    height = max(room - 2, 1)
+    ids = [row.job.id for row in rows]
+    place = ids.index(keys.chosen) if keys.chosen in ids else 0
+    first = min(max(place - height // 2, 0), max(len(rows) - height, 0))
+    shown = rows[first : first + height]
     lines = table([COLUMNS[name] for name in _QUEUE], shown, room=columns, colours=True)
+    if first <= place < first + len(shown) and keys.chosen in ids:
+        lines[1 + place - first] = _marked(lines[1 + place - first], columns)
+    more = len(rows) - len(shown) + (0 if keys.filter else scene.found.total - len(scene.rows))
     return [*lines, *([paint(f"… and {more:,} more", "dim")] if more > 0 else [])]
+
+
+def _marked(line: str, columns: int) -> str:
+    """In reverse, also behind its colours."""
+    filled = line + " " * max(columns - columns_of(plain(line)), 0)
+    return f"\x1b[7m{filled.replace(chr(27) + '[0m', chr(27) + '[0;7m')}\x1b[0m"
