@@ -163,3 +163,21 @@ def test_a_paused_service_refuses_requests_and_says_so() -> None:
         made.change("resume")
         made.wait_for("ready")
         assert made.ask().status == 200
+
+
+def test_an_slo_that_no_replica_can_keep_is_said_at_the_first_answer_with_what_would_help() -> None:
+    with service_daemon() as made:
+        made.serve(slo_ms=50, replicas={"min": 1, "max": 3})
+        made.wait_for("ready")
+        assert made.ask("/slow?s=0.2").status == 200
+        row = made.wait_for_trouble("no number of them keeps 50 ms")
+        assert "a smaller model, a faster GPU or slo_ms above 2" in row["trouble"]
+        assert row["wanted"] == 1  # more of them would not help
+
+
+def test_the_logs_of_a_service_that_crashes_say_why() -> None:
+    with service_daemon() as made:
+        made.serve(command=["/bin/sh", "-c", "echo no weights here >&2; exit 3"])
+        row = made.wait_for_trouble("in a row")
+        assert "exit code 3 (no weights here)" in row["trouble"]
+        assert row["last_job"] == "1"

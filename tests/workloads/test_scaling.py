@@ -38,6 +38,11 @@ def test_one_more_is_added_while_answers_are_later_than_the_slo() -> None:
     assert "400 ms instead of 300 ms" in found.reason
 
 
+def test_nobody_is_added_where_one_replica_alone_is_too_slow() -> None:
+    found = make_rule("reactive:target=1").wanted(load(5.0, 0.4, tail_s=0.5, awake=2), DESIGN)
+    assert found.replicas == 2
+
+
 @pytest.mark.parametrize("text", ["best", "reactive:target=2", "reactive:speed=1", "reactive:x"])
 def test_a_rule_that_cannot_be_is_refused(text: str) -> None:
     with pytest.raises(BadInput, match=r"scaling rule|target=2"):

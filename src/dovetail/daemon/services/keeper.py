@@ -24,12 +24,14 @@ from dovetail.daemon.services.health import HealthWatch, asked
 from dovetail.daemon.services.ports import HOST
 from dovetail.daemon.services.recent_load import RecentLoad
 from dovetail.daemon.services.scene import SeenReplica, ServiceScene, scene_of
+from dovetail.daemon.services.slo_trouble import slo_trouble
+from dovetail.daemon.services.wake_times import WakeTimes
 from dovetail.gateway.replicas import ASLEEP as AWAY
 from dovetail.gateway.replicas import DRAINING, READY
 from dovetail.jobfiles.service_model import ServiceSpec
 from dovetail.serving.scaling_rules import make_rule
 from dovetail.workloads.service.entries import ServiceLoaded, ServiceScaled
-from dovetail.workloads.service.scaling import Wish
+from dovetail.workloads.service.scaling import SeenLoad, Wish
 from dovetail.workloads.service.steady import SteadyWish
 from dovetail.workloads.service.track import SICK
 from dovetail.worlds.world import UserAccount
@@ -63,6 +65,7 @@ class ServiceKeeper:
         patience_s = scene.design.idle_s or _SCALE_DOWN_S
         self.load: Final = RecentLoad(patience_s)
         self.health: Final = HealthWatch(spec.health, uid)
+        self.times: Final = WakeTimes()
         self.busy: dict[str, int] = {}  # requests by the number of a replica
         self.told = Wish(scene.wanted, scene.reason)
         self.trouble = ""
@@ -129,11 +132,27 @@ class ServiceKeeper:
             self.trouble = ""
             self._listens.set()
         self.health.look({own.number: own.port for own in scene.replicas if own.runs})
+        self._time(scene)
         self._decide(scene)
         self._tell_gateway(scene)
         for row in self._line.hear(self._pause_s(scene)):
             self._heed(row)
         return True
+
+    def _time(self, scene: ServiceScene) -> None:
+        self.times.forget_all_but({own.number for own in scene.replicas})
+        for own in scene.replicas:
+            if self.is_ready(own):
+                self.times.is_ready(own.number)
+
+    def seen(self, scene: ServiceScene) -> SeenLoad:
+        awake = sum(self.is_ready(own) for own in scene.replicas)
+        return self.load.seen(awake, self._ready_in_s(scene), scene.displaced)
+
+    def _ready_in_s(self, scene: ServiceScene) -> Seconds:
+        """Until one more answers."""
+        asleep = any(own.rests for own in scene.replicas)
+        return self.times.wake_s if asleep else self.times.start_s
 
     def _pause_s(self, scene: ServiceScene) -> float:
         """Somebody drains, is asked for their health, or is waited for: then look again soon."""
@@ -166,9 +185,9 @@ class ServiceKeeper:
         return "sick" if own.runs and own.up_s > _SICK_S else "starting"
 
     def _decide(self, scene: ServiceScene) -> None:
-        awake = sum(self.is_ready(own) for own in scene.replicas)
-        seen = self.load.seen(awake)
-        self.told = self._wish.at(monotonic(), seen, scene.design, scene.least, scene.most)
+        self.told = self._wish.at(
+            monotonic(), self.seen(scene), scene.design, scene.least, scene.most
+        )
         wanted = Wish(0, "it is paused") if scene.is_paused else self.told
         events = self._changes(scene, wanted)
         if events or wanted.replicas != scene.wanted:
@@ -213,10 +232,14 @@ class ServiceKeeper:
         resting = [own for own in scene.replicas if own.rests][:missing]
         if self._spec.sleep is not None:
             self._woken.update(own.number for own in resting)
+        for own in resting:
+            self.times.begins(own.number, True)
         found = [self._released(own.job) for own in resting]
         new = min(missing - len(resting), scene.most - len(scene.replicas))
         if new > 0 and self.back_off_s(scene) <= 0:
-            found += [self._submitted(scene.next_number + own) for own in range(new)]
+            for number in range(scene.next_number, scene.next_number + new):
+                self.times.begins(number, False)
+                found.append(self._submitted(number))
         return found
 
     def back_off_s(self, scene: ServiceScene) -> float:
@@ -302,7 +325,7 @@ class ServiceKeeper:
             for own in scene.replicas
         ]
         if rows != self._rows:
-            self._line.tell(rows, 2.0, self._why_none(scene))
+            self._line.tell(rows, self._ready_in_s(scene), self._why_none(scene))
             self._rows = rows
 
     def _leave_sleep(self, scene: ServiceScene) -> None:
@@ -338,13 +361,4 @@ class ServiceKeeper:
         for own in late:
             if why := self.health.why_not(own.number):
                 return f"replica {own.number} (job {own.job}) is not healthy yet: {why}"
-        return self._slo_trouble(scene)
-
-    def _slo_trouble(self, scene: ServiceScene) -> str:
-        slo_s, seen = scene.design.slo_s, self.load.seen(0)
-        if slo_s is None or seen.service_s <= slo_s:
-            return ""
-        return (
-            f"a replica alone takes {seen.service_s * 1e3:.0f} ms for an answer: no number of them "
-            f"keeps {slo_s * 1e3:.0f} ms; fewer at_once, a faster GPU or a larger slo_ms would"
-        )
+        return slo_trouble(self.seen(scene), self.load.least_service_s, self.times, scene)

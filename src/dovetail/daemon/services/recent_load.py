@@ -11,6 +11,9 @@ from dovetail.core.model import Seconds
 from dovetail.workloads.service.scaling import SeenLoad
 
 _WITHIN_S = 10.0
+_SETTLES_S = 2.5  # summaries come every second
+_STEP_S = 10.0  # of history
+_MOST_STEPS = 17_280  # two days: the same time yesterday is in it
 _SUMS: Final = ("seconds", "arrived", "answered", "failed", "refused", "late")
 _NOTHING: Final[Mapping[str, Any]] = {
     **dict.fromkeys((*_SUMS, "in_flight", "queued"), 0),
@@ -27,7 +30,12 @@ class RecentLoad:
         self.total: Final[dict[str, int]] = dict.fromkeys(_SUMS[1:], 0)
         self._untold: dict[str, float] = {}
         self.last: Mapping[str, Any] = _NOTHING
+        self._awake_since = 0.0  # before, requests waited for the first replica, not for one more
+        self._was_awake = False
         self.waiting = 0  # who were told of just now, before the next summary
+        self.history: Final[list[float]] = []  # rates, each over _STEP_S
+        self._bin = (0.0, 0.0)  # the one that is being filled: seconds, requests
+        self.least_service_s = 0.0  # in any summary so far; 0: nothing was answered
 
     def add(self, row: Mapping[str, Any]) -> None:
         self.last, self.waiting = row, 0
@@ -36,11 +44,25 @@ class RecentLoad:
             self.total[name] += row[name]
         for name in _SUMS:
             self._untold[name] = self._untold.get(name, 0) + row[name]
+        self._note(row)
         while self._rows and self._rows[0][0] < monotonic() - self._within_s:
             self._rows.popleft()
 
-    def seen(self, awake: int) -> SeenLoad:
+    def _note(self, row: Mapping[str, Any]) -> None:
+        seconds, arrived = self._bin[0] + row["seconds"], self._bin[1] + row["arrived"]
+        self._bin = (seconds, arrived)
+        if seconds >= _STEP_S:
+            self.history.append(arrived / seconds)
+            self._bin = (0.0, 0.0)
+            if len(self.history) > _MOST_STEPS:
+                del self.history[: _MOST_STEPS // 10]
+        if row["answered"] and row["service_s"]:
+            self.least_service_s = min(self.least_service_s or row["service_s"], row["service_s"])
+
+    def seen(self, awake: int, ready_in_s: Seconds, displaced: float) -> SeenLoad:
+        self._note_awake(awake)
         rows = [row for _, row in self._rows]
+        tails = [row["p99_s"] for at, row in self._rows if at > self._awake_since + _SETTLES_S]
         answered = sum([row["answered"] for row in rows])
         service_s = sum([row["answered"] * row["service_s"] for row in rows])
         return SeenLoad(
@@ -48,9 +70,18 @@ class RecentLoad:
             service_s=service_s / answered if answered else 0.0,
             in_flight=float(self.last["in_flight"]),
             queued=float(max(self.last["queued"], self.waiting)),
-            tail_s=max([row["p99_s"] for row in rows[-3:]], default=0.0),
+            tail_s=max(tails[-3:], default=0.0),
             awake=awake,
+            history=self.history,
+            step_s=_STEP_S,
+            ready_in_s=ready_in_s,
+            displaced=displaced,
         )
+
+    def _note_awake(self, awake: int) -> None:
+        if awake and not self._was_awake:
+            self._awake_since = monotonic()
+        self._was_awake = bool(awake)
 
     @property
     def rate(self) -> float:

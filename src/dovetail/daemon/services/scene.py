@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.track import RUNNING, Track
 from dovetail.core.view import View
 from dovetail.daemon.holds import ASLEEP, SERVICE_PAUSED
+from dovetail.policies.losses import loss_gpu_s
 from dovetail.workloads.service.design import ServiceDesign
 from dovetail.workloads.service.kind import services_of
 from dovetail.workloads.service.track import LiveReplica, ServiceTrack
 
+_LOOKED_AT = 64  # jobs that run
 AT_REST = (ASLEEP, SERVICE_PAUSED)  # why the keeper itself holds a replica
 
 
@@ -43,6 +46,7 @@ class ServiceScene:
     failure: str
     next_number: int
     replicas: tuple[SeenReplica, ...]
+    displaced: float = 0.0  # GPU-seconds that training would lose by one more replica
 
 
 def scene_of(view: View, now: Seconds, service_id: str) -> ServiceScene | None:
@@ -69,7 +73,19 @@ def _seen(service: ServiceTrack, view: View, now: Seconds) -> ServiceScene:
         failure=service.failure,
         next_number=service.next_number,
         replicas=tuple(replicas),
+        displaced=_displaced(service, view, now),
     )
+
+
+def _displaced(service: ServiceTrack, view: View, now: Seconds) -> float:
+    """The least of what jobs below it would lose; some of them are looked at. 0: there is room."""
+    own = [view.tracks[one.job] for one in service.replicas.values() if one.job in view.tracks]
+    if not own or view.room.most_free() >= own[0].job.gpus:
+        return 0.0
+    priority = own[0].job.priority
+    some = islice(view.running.values(), _LOOKED_AT)
+    below = [other for other in some if other.job.priority < priority and not other.pinned]
+    return min([loss_gpu_s(other, now) for other in below], default=0.0)
 
 
 def _replica(own: LiveReplica, track: Track, now: Seconds) -> SeenReplica:

@@ -72,7 +72,9 @@ def wish_for(rate: float, load: SeenLoad, design: ServiceDesign, target: float) 
         f"{rate:.3g} requests a second need {need:.1f} at {load.service_s * 1e3:.0f} ms "
         f"({design.at_once} at once, {target:.0%} busy)"
     )
-    if design.slo_s is not None and load.tail_s > design.slo_s and load.awake >= need:
+    is_late = design.slo_s is not None and load.tail_s > design.slo_s >= load.service_s
+    if is_late and load.awake >= need:  # more help only if one alone is not too slow
+        assert design.slo_s is not None
         late = f"{load.tail_s * 1e3:.0f} ms instead of {design.slo_s * 1e3:.0f} ms"
         told += f", and one more since {design.percentile:g} of 100 answers took {late}"
         need = max(need, load.awake) + 1
