@@ -180,4 +180,4 @@ def test_the_logs_of_a_service_that_crashes_say_why() -> None:
         made.serve(command=["/bin/sh", "-c", "echo no weights here >&2; exit 3"])
         row = made.wait_for_trouble("in a row")
         assert "exit code 3 (no weights here)" in row["trouble"]
-        assert row["last_job"] == "1"
+        assert f"(job {row['failed_job']})" in row["trouble"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
+from dovetail.api.service_row import ServiceCost
 from dovetail.api.wire import about, row
 
 
@@ -164,3 +165,6 @@ class CostsTold:
     switch_ons: int
     since: float
     file: str = field(metadata=about("Where prices and watts were read; none if nowhere."))
+    services: list[ServiceCost] = field(
+        metadata=about("Those that are open, from their beginning on.")
+    )

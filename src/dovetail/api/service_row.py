@@ -23,6 +23,21 @@ class ReplicaRow:
 
 
 @row
+class ServiceCost:
+    """What its replicas have had since it was declared. Money is in the unit of the prices given."""
+
+    name: str
+    user: str
+    gpu_hours: float
+    answered: int = field(metadata=about("Requests."))
+    cost: float
+    per_thousand: float | None = field(
+        metadata=about("Cost of a thousand requests; null before the first answer.")
+    )
+    gpu_s_per_thousand: float | None
+
+
+@row
 class ServiceRow:
     """A service and its replicas."""
 
@@ -47,6 +62,8 @@ class ServiceRow:
     late: int
     refused: int
     failed: int
+    failed_job: str = field(metadata=about("Of the replica that failed last; empty if none has."))
+    cost: ServiceCost
     replicas: list[ReplicaRow]
 
 

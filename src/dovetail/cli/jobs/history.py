@@ -144,6 +144,10 @@ def _facts(found: CostsTold) -> Iterator[tuple[str, str]]:
         f"{found.migrations}, cost {_money(found.move_cost)}" * bool(found.migrations),
     )
     yield "total", _money(found.total_cost)
+    from dovetail.cli.serving.service_text import cost_text
+
+    for own in found.services:
+        yield f"service {own.name}", cost_text(own)
 
 
 def _money(amount: float) -> str:

@@ -9,7 +9,7 @@ import click
 
 from dovetail.api.job_row import ENDED
 from dovetail.cli.reach import job_id, one_job, with_client
-from dovetail.client.connection import Client
+from dovetail.client.connection import Client, RequestRefused
 from dovetail.client.follow import log_bytes, write_out
 
 _LINE_BYTES = 200  # a guess to begin with
@@ -23,8 +23,8 @@ _LINE_BYTES = 200  # a guess to begin with
 @click.option("--stderr", "stream", flag_value="stderr", help="Its errors alone (of dovetail run).")
 @with_client
 def logs(client: Client, job_id: str, follow: bool, tail: int | None, stream: str | None) -> None:
-    """What a job has printed, output and errors together."""
-    own = one_job(client, job_id, ("running", "suspended", *ENDED))
+    """What a job has printed, output and errors together; of a service, its first replica."""
+    own = _of_job_or_service(client, job_id)
     grows = partial(log_bytes, client, own, stream=stream)
     if tail is None:
         now = client.stream(f"/v1/jobs/{own}/log", stream=stream)
@@ -37,6 +37,18 @@ def logs(client: Client, job_id: str, follow: bool, tail: int | None, stream: st
         write_out(grows())
     else:
         write_out(_from_a_line_on(grows(len(last) + 1)))
+
+
+def _of_job_or_service(client: Client, wanted: str) -> str:
+    """The job whose log is meant."""
+    try:
+        return one_job(client, wanted, ("running", "suspended", *ENDED))
+    except RequestRefused as refused:
+        from dovetail.cli.serving.service_text import logged, service_instead
+
+        job, what = logged(service_instead(client, wanted, refused))[0]
+        click.echo(f"dovetail: this is {what} of service {wanted}", err=True)
+        return job
 
 
 def last_lines(

@@ -120,8 +120,13 @@ def summary(found: Jobs) -> str:
 @as_json
 @with_client
 def show(client: Client, job_id: str, as_json: bool) -> None:
-    """Everything about one job; of an array, or of several that have that name, a list."""
-    rows = found_jobs(client, job_id)
+    """Everything about one job; of an array, or of several that have that name, a list. Or of a
+    service."""
+    try:
+        rows = found_jobs(client, job_id)
+    except RequestRefused as refused:
+        _show_service(client, job_id, refused, as_json)
+        return
     if len(rows) == 1 and not is_id(job_id):
         job_id = rows[0].id
         rows = found_jobs(client, job_id)
@@ -142,8 +147,13 @@ def show(client: Client, job_id: str, as_json: bool) -> None:
 @as_json
 @with_client
 def why(client: Client, job_id: str, as_json: bool) -> None:
-    """What a job waits for, who is ahead and why, and what would let it start."""
-    own = one_job(client, job_id, ("queued", "suspended", "starting", "running"))
+    """What a job waits for, who is ahead and why, and what would let it start; or why a service has as
+    many replicas as it has."""
+    try:
+        own = one_job(client, job_id, ("queued", "suspended", "starting", "running"))
+    except RequestRefused as refused:
+        _why_service(client, job_id, refused, as_json)
+        return
     found = client.get(f"/v1/jobs/{own}/why")
     if as_json:
         print_json(found)
@@ -152,6 +162,26 @@ def why(client: Client, job_id: str, as_json: bool) -> None:
 
         for line in read(Why, found).text.split("\n"):
             click.echo(clean(line))
+
+
+def _show_service(client: Client, name: str, refused: RequestRefused, as_json: bool) -> None:
+    from dovetail.cli.serving.service_text import service_instead, show_lines
+
+    row = service_instead(client, name, refused)
+    if as_json:
+        print_json(row)
+    else:
+        print_lines(list(show_lines(row)))
+
+
+def _why_service(client: Client, name: str, refused: RequestRefused, as_json: bool) -> None:
+    from dovetail.cli.serving.service_text import service_instead, why_lines
+
+    row = service_instead(client, name, refused)
+    if as_json:
+        print_json({"replicas": row.wanted, "why": row.why, "trouble": row.trouble})
+    else:
+        print_lines(list(why_lines(row)))
 
 
 # ------------------------------------------------------------------------------------ changing them

@@ -24,6 +24,7 @@ from dovetail.daemon.closed_gpus import counted_closed
 from dovetail.daemon.foresight import copy as likenesses
 from dovetail.daemon.foresight.copy import Asked, Likeness, as_measured
 from dovetail.daemon.foresight.forecast_record import END, START
+from dovetail.daemon.foresight.lasting import lasting_jobs, taken_to_last
 from dovetail.daemon.foresight.lookahead import Release, StartsAndEnds, Stay, run_ahead
 from dovetail.daemon.foresight.lookahead_studies import steps_ahead
 from dovetail.daemon.foresight.scenarios import Drawn, drawn, scenarios_for, spread
@@ -41,6 +42,7 @@ _STILL_FRESH_S = 20.0  # and within this one, if nothing has happened meanwhile
 _HOUR_S = 3600.0
 _FAR_BEYOND = 10.0  # horizons
 _NOTHING_KNOWN = "no job like it has finished, and nobody has said"
+_LASTING_COST = "replicas of services run on: their costs have no end"
 _UNKNOWN_COST = "how long jobs will take is unknown"
 _TRIAL_LOW, _TRIAL_HIGH = 0.7, 1.4  # how far off the steps of a study may be
 
@@ -167,8 +169,10 @@ def made_of(
     state = likeness.state()
     if beliefs is None:
         beliefs = beliefs_of(state, likeness.told, likeness.experience)
-    unknown = frozenset(job_id for job_id, t in state.tracks.items() if _may_run(t)) - set(beliefs)
-    looked = _Looked(likeness, state, beliefs, unknown)
+    lasting = lasting_jobs(state)
+    may_run = frozenset(job_id for job_id, t in state.tracks.items() if _may_run(t))
+    unknown = may_run - set(beliefs) - lasting
+    looked = _Looked(likeness, state, beliefs, unknown, lasting)
     middle, charges = looked.middle(costs)
     others = [] if middle.cut_short else looked.drawn(scenarios, middle.rounds)
     soonest = looked.soonest() if unknown else middle
@@ -187,15 +191,17 @@ def made_of(
     return QueueForecast(
         made_at=unix(likeness.now),
         starts={job_id: span.moved(epoch) for job_id, span in starts.items()},
-        ends={job_id: span.moved(epoch) for job_id, span in ends.items() if job_id not in unknown},
+        ends={k: span.moved(epoch) for k, span in ends.items() if k not in unknown | lasting},
         releases={k: replace(r, at=unix(r.at)) for k, r in middle.releases.items()},
         gives_way={k: (unix(at), to) for k, (at, to) in middle.gives_way.items()},
         beliefs=beliefs,
         unknown=unknown,
         scenarios=len(others),
-        limited="; ".join(_limits(likeness, state, middle, unknown)),
+        limited="; ".join(_limits(likeness, state, middle, unknown, lasting)),
         spent={} if charges is None else charges.figures(),
-        uncosted=middle.uncosted or middle.cut_short or (_UNKNOWN_COST if unknown else ""),
+        uncosted=middle.uncosted
+        or middle.cut_short
+        or (_UNKNOWN_COST if unknown else _LASTING_COST if lasting else ""),
         seen=frozenset(state.tracks),
         partial=likeness.left_out > 0,
         stays=[
@@ -236,11 +242,17 @@ class _Looked:
     """The runs that a forecast is made of."""
 
     def __init__(
-        self, likeness: Likeness, state: State, beliefs: Beliefs, unknown: frozenset[JobId]
+        self,
+        likeness: Likeness,
+        state: State,
+        beliefs: Beliefs,
+        unknown: frozenset[JobId],
+        lasting: frozenset[JobId],
     ) -> None:
         self._likeness: Final = likeness
         self._beliefs: Final = beliefs
         self._unknown: Final = unknown
+        self._lasting: Final = lasting
         self._steps: Final = steps_ahead(state)
         self.horizon: Seconds = inf  # beyond it nothing is told
         self._jobs: Final = {job_id: as_measured(track) for job_id, track in state.tracks.items()}
@@ -252,21 +264,23 @@ class _Looked:
         unknown_s: Seconds | None = None,
     ) -> StartsAndEnds:
         """Jobs of which nothing is known run for ever, so that who waits for them has no time; or for
-        as long as is said."""
-        if not self._unknown:
+        as long as is said. Replicas run for ever in any case."""
+        if not self._unknown and not self._lasting:
             return run_ahead(self._likeness, times, self._jobs, charges)
         now = self._likeness.now
         horizon = now + (1 + len(self._unknown)) * (sum(times.values()) + _HOUR_S)
         self.horizon = horizon
+        for_ever = _FAR_BEYOND * (horizon - now)
         if unknown_s is None:
-            unknown_s = _FAR_BEYOND * (horizon - now)
+            unknown_s = for_ever
         times = {**times, **dict.fromkeys(self._unknown, unknown_s)}
+        times |= dict.fromkeys(self._lasting, for_ever)
         return run_ahead(self._likeness, times, self._jobs, charges, horizon)
 
     def middle(self, costs: Costs | None) -> tuple[StartsAndEnds, Charges | None]:
         """If everything takes the time it is believed to; without the books if they cannot be kept."""
         times = {job_id: belief.seconds for job_id, belief in self._beliefs.items()}
-        charges = None if costs is None or self._unknown else Charges(costs)
+        charges = None if costs is None or self._unknown or self._lasting else Charges(costs)
         watch = self._run(times, charges)
         if charges is not None and isinstance(watch.failure, BadInput):
             uncosted, watch = str(watch.failure), self._run(times)
@@ -297,9 +311,9 @@ def beliefs_of(
     """The beliefs about jobs that may run and of which anything is known."""
     known = (experience or Experience()).take_in(state.past).see(state.tracks.values(), state.now)
     found: dict[JobId, Belief] = {}
-    trials = beliefs_of_trials(state)
+    trials, lasting = beliefs_of_trials(state), lasting_jobs(state)
     for job_id, track in state.tracks.items():
-        if _may_run(track):
+        if _may_run(track) and job_id not in lasting:
             belief = trials.get(job_id) or known.remaining(track, state.now, told)
             if belief is not None:
                 found[job_id] = belief
@@ -323,7 +337,11 @@ def beliefs_of_trials(state: State) -> dict[JobId, Belief]:
 
 
 def _limits(
-    likeness: Likeness, state: State, middle: StartsAndEnds, unknown: frozenset[JobId]
+    likeness: Likeness,
+    state: State,
+    middle: StartsAndEnds,
+    unknown: frozenset[JobId],
+    lasting: frozenset[JobId],
 ) -> list[str]:
     room, found = state.room, []
     if likeness.left_out:
@@ -339,6 +357,8 @@ def _limits(
         found.append("nodes that are closed are taken to stay so")
     if room.closed:
         found.append(f"{counted_closed(room)} are taken to stay so")
+    if lasting:
+        found.append(taken_to_last(lasting))
     if unknown:
         first = min(unknown, key=lambda job_id: state.tracks[job_id].sequence)
         which = f"job {first}" if len(unknown) == 1 else f"{len(unknown):,} jobs (job {first}, …)"

@@ -21,6 +21,7 @@ from dovetail.daemon.holds import ARRAY_FULL
 from dovetail.models.speed import by_kind_and_placement
 from dovetail.models.workload import Going
 from dovetail.policies.housekeeping import Housekeeping
+from dovetail.policies.services_first import ServicesFirst
 from dovetail.results.charges import Charges
 from dovetail.tune.live import Exchanging
 from dovetail.workloads.study.kind import studies_of
@@ -241,7 +242,7 @@ def run_ahead(
     turns = TurnsAhead(state, left_s)
     ahead = _Ahead(world, state, watch, likeness, turns, horizon)
     try:
-        run(ahead, [Housekeeping(), policy, ahead], state)
+        run(ahead, [Housekeeping(), ServicesFirst(), policy, ahead], state)
     except Exception as error:
         # Somebody else's policy, or one that waits for what will not come: say as much as is known.
         watch.failure = error

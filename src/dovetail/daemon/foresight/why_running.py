@@ -15,6 +15,7 @@ from dovetail.text.durations import duration_text
 from dovetail.text.promises import promise_text
 from dovetail.text.speeds import speeds_text
 from dovetail.text.times import clock_near
+from dovetail.workloads.service.kind import services_of
 
 _MOST_METRICS = 4
 
@@ -96,7 +97,10 @@ def _lines(case: Case, found: WhyRunning) -> Iterator[str]:
         yield from labelled("speed", found.speed)
     if found.size:
         yield from labelled("size", found.size)
-    if found.end is None:
+    service = services_of(case.state).of(track)
+    if service is not None:
+        yield from labelled("ends", f"when service {service.design.name} does not need it any more")
+    elif found.end is None:
         yield from labelled("ends", "unknown")
     else:
         yield from labelled("ends", f"expected {span_text(found.end, now)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Literal
 
 from fastapi import Header, Query, Response
@@ -63,13 +64,15 @@ def history_trace(
 
 
 @routes.get("/v1/costs", response_model=CostsTold, responses=problems(503))
-def costs(daemon: AskedDaemon, since: Time = None) -> Response:
+def costs(daemon: AskedDaemon, caller: Asking, since: Time = None) -> Response:
     """The costs since then, or since the journal began: energy, carbon, lateness.
     By the prices and watts that the daemon knew at the time; of a short journal, that it knows now."""
     clock = daemon.service.clock
     found = daemon.account.since(max((since or 0.0) - clock.epoch, 0.0), clock())
     begin = max(since or 0.0, clock.epoch)
-    return JsonAnswer(read(CostsTold, {**found, "since": begin, "file": daemon.costs_file}))
+    services = [asdict(own.cost) for own in daemon.services.all(caller).services]
+    told = {**found, "since": begin, "file": daemon.costs_file, "services": services}
+    return JsonAnswer(read(CostsTold, told))
 
 
 @routes.get(

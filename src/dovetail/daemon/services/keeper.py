@@ -59,6 +59,7 @@ class ServiceKeeper:
         uid: int | None,
         account: Callable[[], UserAccount | None],
         submit: Submit,
+        last_words: Callable[[str], str],
     ) -> None:
         self.id: Final = scene.design.id
         self.scene = scene
@@ -74,6 +75,8 @@ class ServiceKeeper:
         self._line: Final = line
         self._account: Final = account
         self._submit: Final = submit
+        self._last_words: Final = last_words
+        self._failed: tuple[str, str] = ("", "")  # the job that failed last, and what it said
         self._draining: Final[dict[int, float]] = {}  # by number: until when
         self._woken: Final[set[int]] = set()  # asleep by their server's own means
         self._wish: Final = SteadyWish(
@@ -107,12 +110,14 @@ class ServiceKeeper:
             try:
                 if not self._round():
                     break
+                self.trouble = ""
             except GatewayLost as error:
                 self.trouble = str(error)
                 self._rows = None
                 self._over.wait(1.0)
             except DovetailError as error:
                 log.warning("service %s: %s", self.id, error)
+                self.trouble = str(error)
                 self._over.wait(1.0)
             except Exception:
                 log.exception("service %s: its keeper stumbled", self.id)
@@ -129,7 +134,6 @@ class ServiceKeeper:
         self.scene = scene
         if not self._line.is_open:
             self._line.open(self._account())
-            self.trouble = ""
             self._listens.set()
         self.health.look({own.number: own.port for own in scene.replicas if own.runs})
         self._time(scene)
@@ -350,13 +354,19 @@ class ServiceKeeper:
 
     # --------------------------------------------------------------------------- what is said of it
 
+    def _said(self, scene: ServiceScene) -> str:
+        """By the replica that failed last, read once."""
+        if self._failed[0] != scene.failed_job:
+            self._failed = (scene.failed_job, self._last_words(scene.failed_job))
+        return f" ({self._failed[1]})" if self._failed[1] else ""
+
     def trouble_now(self, scene: ServiceScene) -> str:
         if self.trouble:
             return self.trouble
         if scene.failures:
             left = max(self.back_off_s(scene), 0.0)
             again = f"the next is started in {left:.0f} s" if left else "the next is started now"
-            return f"{scene.failure}; {scene.failures} in a row, {again}"
+            return f"{scene.failure}{self._said(scene)}; {scene.failures} in a row, {again}"
         late = [own for own in scene.replicas if own.runs and own.up_s > _SICK_S]
         for own in late:
             if why := self.health.why_not(own.number):

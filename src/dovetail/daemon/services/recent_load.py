@@ -89,6 +89,11 @@ class RecentLoad:
         seconds = sum([row["seconds"] for row in rows])
         return sum([row["arrived"] for row in rows]) / seconds if seconds else 0.0
 
+    @property
+    def untold_answers(self) -> float:
+        """That the journal does not know of yet."""
+        return self._untold.get("answered", 0)
+
     def untold(self) -> dict[str, float]:
         """The sums since the last time this was asked; nothing if nobody came."""
         found, self._untold = self._untold, {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import islice
 
-from dovetail.core.model import JobId, Seconds
+from dovetail.core.model import JobId, Node, Seconds
 from dovetail.core.track import RUNNING, Track
 from dovetail.core.view import View
 from dovetail.daemon.holds import ASLEEP, SERVICE_PAUSED
@@ -46,6 +46,11 @@ class ServiceScene:
     failure: str
     next_number: int
     replicas: tuple[SeenReplica, ...]
+    failed_job: str = ""
+    answered: float = 0.0  # requests, as far as the journal knows
+    gpu_s: float = 0.0  # GPU-seconds that its replicas have had
+    kind: str = ""  # of their GPUs
+    node_gpus: int = 1  # of a node of that kind
     displaced: float = 0.0  # GPU-seconds that training would lose by one more replica
 
 
@@ -61,6 +66,7 @@ def _seen(service: ServiceTrack, view: View, now: Seconds) -> ServiceScene:
         for own in service.replicas.values()
         if own.job in view.tracks
     ]
+    node = _node(service, view)
     return ServiceScene(
         design=service.design,
         least=service.least,
@@ -73,8 +79,29 @@ def _seen(service: ServiceTrack, view: View, now: Seconds) -> ServiceScene:
         failure=service.failure,
         next_number=service.next_number,
         replicas=tuple(replicas),
+        failed_job=service.failed_job,
+        answered=service.answered,
+        gpu_s=service.ended_gpu_s + _gpu_seconds(service, view, now),
+        kind=node.kind,
+        node_gpus=max(node.gpus, 1),
         displaced=_displaced(service, view, now),
     )
+
+
+def _node(service: ServiceTrack, view: View) -> Node:
+    """Where one of its replicas is; before, any."""
+    placed = [
+        track.placement
+        for own in service.replicas.values()
+        if (track := view.tracks.get(own.job)) is not None and track.placement is not None
+    ]
+    return view.room.nodes[placed[0].slices[0].node if placed else 0]
+
+
+def _gpu_seconds(service: ServiceTrack, view: View, now: Seconds) -> float:
+    """Of the replicas that are there."""
+    live = [own.job for own in service.replicas.values()]
+    return sum([view.tracks[job].service_by(now) for job in live if job in view.tracks])
 
 
 def _displaced(service: ServiceTrack, view: View, now: Seconds) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -11,15 +12,17 @@ from typing import TYPE_CHECKING, Final
 from dovetail.api.service_row import (
     ReplicaRow,
     ReplicaState,
+    ServiceCost,
     ServiceRow,
     ServiceState,
     ServicesTold,
 )
 from dovetail.core.entries import Cancelled, Event
-from dovetail.core.errors import BadInput
+from dovetail.core.errors import BadInput, DovetailError
 from dovetail.core.model import Seconds
 from dovetail.core.view import View
 from dovetail.daemon.asking import Parts
+from dovetail.daemon.logs import last_line
 from dovetail.daemon.refusals import Conflict, NotAllowed, NotFound
 from dovetail.daemon.service import Service
 from dovetail.daemon.services.gateways import GatewayLine
@@ -31,6 +34,7 @@ from dovetail.daemon.users.callers import Caller
 from dovetail.daemon.users.job_owners import patiently, rights_of
 from dovetail.gateway.settings import GatewayBounds, GatewaySettings
 from dovetail.home import Home
+from dovetail.models.cost import Costs
 from dovetail.workloads.service.entries import (
     ServiceBounded,
     ServiceDeclared,
@@ -152,9 +156,16 @@ class Services:
             shell.uid,
             partial(self._account, scene, shell),
             partial(self._submitted, design.id, spec, shell),
+            self._last_words,
         )
         self._keepers[design.id] = keeper
         keeper.start()
+
+    def _last_words(self, job_id: str) -> str:
+        """The last line that a replica has printed."""
+        with suppress(OSError, DovetailError):
+            return last_line(self._parts.world.shelf.log(job_id))
+        return ""
 
     def _account(self, scene: ServiceScene, shell: OpeningShell) -> UserAccount | None:
         me, shared = os.geteuid(), self._home.system
@@ -205,7 +216,7 @@ class Services:
 
     def _row(self, scene: ServiceScene, caller: Caller) -> ServiceRow:
         keeper = self._keepers.get(scene.design.id)
-        row = row_of(scene, keeper)
+        row = row_of(scene, keeper, cost_of(scene, keeper, self._service.chosen.costs))
         if caller.may_read(scene.design.user):
             return row
         return replace(row, why="", trouble="")
@@ -291,7 +302,22 @@ def _bounds(spec: ServiceSpec) -> GatewayBounds:
     )
 
 
-def row_of(scene: ServiceScene, keeper: ServiceKeeper | None) -> ServiceRow:
+def cost_of(scene: ServiceScene, keeper: ServiceKeeper | None, costs: Costs) -> ServiceCost:
+    """At the usual price of a node's busy GPUs; their kind is that of the first replica."""
+    answered = scene.answered + (keeper.load.untold_answers if keeper else 0)
+    money = scene.gpu_s / 3600 * costs.per_hour(scene.kind, scene.node_gpus) / scene.node_gpus
+    return ServiceCost(
+        name=scene.design.name,
+        user=scene.design.user,
+        gpu_hours=scene.gpu_s / 3600,
+        answered=int(answered),
+        cost=money,
+        per_thousand=money / answered * 1e3 if answered else None,
+        gpu_s_per_thousand=scene.gpu_s / answered * 1e3 if answered else None,
+    )
+
+
+def row_of(scene: ServiceScene, keeper: ServiceKeeper | None, cost: ServiceCost) -> ServiceRow:
     design = scene.design
     rows = [_replica_row(own, keeper) for own in scene.replicas]
     load = keeper.load if keeper else None
@@ -318,6 +344,8 @@ def row_of(scene: ServiceScene, keeper: ServiceKeeper | None) -> ServiceRow:
         late=total.get("late", 0),
         refused=total.get("refused", 0),
         failed=total.get("failed", 0),
+        failed_job=scene.failed_job,
+        cost=cost,
         replicas=rows,
     )
 

@@ -13,7 +13,7 @@ from dovetail.workloads.service.track import LiveReplica, ServiceTrack
 MADE_OF: Final = ("design", "declared_at")
 KEPT: Final = (
     *("least", "most", "wanted", "reason", "paused_at", "next_number", "failures", "failed_at"),
-    *("failure", "load"),
+    *("failure", "load", "failed_job", "answered", "ended_gpu_s"),
 )
 PARTS: Final = ("replicas",)
 DERIVED: Final = ("group",)  # from the jobs around it
@@ -39,7 +39,8 @@ def row_of(service: ServiceTrack) -> dict[str, Any]:
 def restored(row: Mapping[str, Any]) -> ServiceTrack:
     service = ServiceTrack(ServiceDesign(**with_infinity(row["design"])), row["declared_at"])
     for name in KEPT:
-        setattr(service, name, row[name])
+        if name in row:  # some came later
+            setattr(service, name, row[name])
     for number, job, port in row["replicas"]:
         service.replicas[number] = LiveReplica(number, JobId(job), port)
     return service

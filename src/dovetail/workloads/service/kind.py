@@ -82,7 +82,7 @@ class Workload:
         elif isinstance(entry, ServiceBounded):
             service.least, service.most = entry.least, entry.most
         elif isinstance(entry, ServiceLoaded):
-            service.load = entry.load
+            service.hear(entry.load)
         elif isinstance(entry, ServicePaused):
             service.paused_at = state.now
         elif isinstance(entry, ServiceResumed):

@@ -38,7 +38,10 @@ class ServiceTrack:
         self.failures = 0  # one after the other
         self.failed_at = -1.0
         self.failure = ""  # the last one
+        self.failed_job = ""
         self.load: Mapping[str, float] = {}
+        self.answered = 0.0  # requests, as the summaries say
+        self.ended_gpu_s = 0.0  # GPU-seconds of the replicas that have ended
         self.group: Final = Group(design.id, KIND, f"service {design.name!r}")
 
     @property
@@ -62,13 +65,19 @@ class ServiceTrack:
         self.group.bench.pop(track.job.id, None)
         assert track.job.member is not None
         self.replicas.pop(track.job.member, None)
+        self.ended_gpu_s += track.held_gpu_s
         wanted_it = track.phase is Phase.CANCELLED and not track.reason.startswith(SICK)
         if wanted_it:
             return
         self.failures = self.failures + 1 if track.held_s < WELL_S else 1
         self.failed_at = track.ended_at
         why = track.reason or "it ended by itself"
+        self.failed_job = str(track.job.id)
         self.failure = f"replica {track.job.member} (job {track.job.id}): {why}"
+
+    def hear(self, load: Mapping[str, float]) -> None:
+        self.load = load
+        self.answered += load.get("answered", 0.0)
 
     def stays_well(self) -> None:
         """A replica is healthy for long."""

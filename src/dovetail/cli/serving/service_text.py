@@ -1,0 +1,96 @@
+"""A service in words: for `dovetail services`, and where a job is asked for and a service is meant."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from urllib.parse import quote
+
+from dovetail.api.service_row import ReplicaRow, ServiceCost, ServiceRow
+from dovetail.api.wire import read
+from dovetail.client.connection import Client, RequestRefused
+from dovetail.core.errors import BadInput
+from dovetail.text.tables import Column, clean, has_colours, table
+
+
+def path_of(name: str) -> str:
+    return f"/v1/services/{quote(name, safe='')}"
+
+
+def service_called(client: Client, name: str) -> ServiceRow:
+    return read(ServiceRow, client.get(path_of(name)))
+
+
+def service_instead(client: Client, name: str, refused: RequestRefused) -> ServiceRow:
+    """There is no such job: a service of that name may be meant."""
+    if refused.status == 404:
+        with suppress(RequestRefused):
+            return service_called(client, name)
+    raise refused
+
+
+def replicas_text(row: ServiceRow) -> str:
+    """3 ready, 1 asleep."""
+    states = Counter(own.state for own in row.replicas)
+    return ", ".join(f"{number} {state}" for state, number in states.items()) or "none"
+
+
+def ms(seconds: float | None) -> str:
+    return "" if not seconds else f"{seconds * 1e3:.3g} ms"
+
+
+def cost_text(cost: ServiceCost) -> str:
+    """1.25 GPU-hours, 12.4 GPU-seconds and 0.031 for a thousand requests."""
+    found = f"{cost.gpu_hours:.3g} GPU-hours"
+    if cost.gpu_s_per_thousand is None or cost.per_thousand is None:
+        return found
+    money = f" and {cost.per_thousand:.3g}" if cost.per_thousand else ""
+    return f"{found}, {cost.gpu_s_per_thousand:.3g} GPU-seconds{money} for a thousand requests"
+
+
+def show_lines(row: ServiceRow) -> Iterator[str]:
+    slo = f"{ms(row.slo_s)} for {row.percentile:g} of 100" if row.slo_s else "none"
+    facts = {
+        "service": f"{row.name} ({row.id}, {row.user}), {row.state}",
+        "address": row.address,
+        "replicas": f"{replicas_text(row)}; {row.wanted} wanted of {row.least} to {row.most}",
+        "why": row.why,
+        "trouble": row.trouble,
+        "load": f"{row.rate:.3g} requests a second, {row.in_flight} in work, {row.queued} wait",
+        "latency": f"half within {ms(row.p50_s) or '-'}, 99 of 100 within {ms(row.p99_s) or '-'}",
+        "slo": slo,
+        "answered": f"{row.answered:,}, {row.late:,} late, {row.refused:,} refused, "
+        f"{row.failed:,} failed",
+        "cost": cost_text(row.cost),
+    }
+    yield from [clean(f"{key:<10}{value}") for key, value in facts.items() if value]
+    yield from ["", *table(_REPLICA_COLUMNS, row.replicas, colours=has_colours())]
+
+
+_REPLICA_COLUMNS: list[Column[ReplicaRow]] = [
+    Column("REPLICA", lambda own: str(own.number), right=True),
+    Column("JOB", lambda own: own.job, right=True),
+    Column("STATE", lambda own: own.state),
+    Column("PORT", lambda own: str(own.port), right=True),
+    Column("IN WORK", lambda own: str(own.in_flight), right=True),
+]
+
+
+def why_lines(row: ServiceRow) -> Iterator[str]:
+    number = f"{row.wanted} {'replica' if row.wanted == 1 else 'replicas'}"
+    yield clean(f"{number} because {row.why}.")
+    if row.trouble:
+        yield clean(f"Trouble: {row.trouble}.")
+
+
+def logged(row: ServiceRow, replica: int | None = None) -> list[tuple[str, str]]:
+    """The jobs whose logs are asked for, and what to call them: where there is no replica, the one that
+    failed last."""
+    chosen = [own for own in row.replicas if replica in (None, own.number)]
+    if chosen:
+        return [(own.job, f"replica {own.number} (job {own.job})") for own in chosen]
+    if replica is None and row.failed_job:
+        return [(row.failed_job, f"the replica that failed last (job {row.failed_job})")]
+    what = "no replica" if replica is None else f"no replica {replica}"
+    raise BadInput(f"service {row.name} has {what}")
