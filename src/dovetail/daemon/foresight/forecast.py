@@ -170,8 +170,7 @@ def made_of(
     if beliefs is None:
         beliefs = beliefs_of(state, likeness.told, likeness.experience)
     lasting = lasting_jobs(state)
-    may_run = frozenset(job_id for job_id, t in state.tracks.items() if _may_run(t))
-    unknown = may_run - set(beliefs) - lasting
+    unknown = frozenset(k for k, t in state.tracks.items() if _may_run(t)) - set(beliefs) - lasting
     looked = _Looked(likeness, state, beliefs, unknown, lasting)
     middle, charges = looked.middle(costs)
     others = [] if middle.cut_short else looked.drawn(scenarios, middle.rounds)
@@ -199,9 +198,7 @@ def made_of(
         scenarios=len(others),
         limited="; ".join(_limits(likeness, state, middle, unknown, lasting)),
         spent={} if charges is None else charges.figures(),
-        uncosted=middle.uncosted
-        or middle.cut_short
-        or (_UNKNOWN_COST if unknown else _LASTING_COST if lasting else ""),
+        uncosted=_uncosted(middle, unknown, lasting),
         seen=frozenset(state.tracks),
         partial=likeness.left_out > 0,
         stays=[
@@ -211,6 +208,12 @@ def made_of(
             for stay in middle.stays(looked.horizon)
         ],
     )
+
+
+def _uncosted(middle: StartsAndEnds, unknown: frozenset[JobId], lasting: frozenset[JobId]) -> str:
+    """Why there are no costs, if there are none."""
+    endless = _UNKNOWN_COST if unknown else _LASTING_COST if lasting else ""
+    return middle.uncosted or middle.cut_short or endless
 
 
 def _known(likeness: Likeness, state: State) -> frozenset[JobId]:
