@@ -167,8 +167,7 @@ def made_of(
 ) -> QueueForecast:
     """Simulate; the beliefs are those of experience unless others are given."""
     state = likeness.state()
-    if beliefs is None:
-        beliefs = beliefs_of(state, likeness.told, likeness.experience)
+    beliefs = beliefs_of(state, likeness.told, likeness.experience) if beliefs is None else beliefs
     lasting = lasting_jobs(state)
     unknown = frozenset(k for k, t in state.tracks.items() if _may_run(t)) - set(beliefs) - lasting
     looked = _Looked(likeness, state, beliefs, unknown, lasting)
