@@ -136,10 +136,10 @@ def test_sequences_of_different_adapters_share_a_step() -> None:
     assert [one.finished_s for one in sequences][1:] == pytest.approx([ends, ends])
 
 
-def test_a_request_that_can_never_fit_is_known_before() -> None:
-    own = LanguageModel(COSTS, KvSize(10, 16, 0.1))
-    assert own.can_serve(100, 45)
-    assert not own.can_serve(100, 46)
+def test_what_fits_into_an_empty_replica_is_known_before() -> None:
+    own = LanguageModel(COSTS, KvSize(10, 16, 0.1), AdapterSize(blocks=2))
+    assert own.most_tokens() == 9 * 16 + 1
+    assert own.most_tokens(has_adapter=True) == 7 * 16 + 1
 
 
 def test_blocks_of_many_steps_are_those_of_the_steps_one_by_one() -> None:

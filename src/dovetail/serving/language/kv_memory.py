@@ -28,10 +28,6 @@ class KvSize:
     def blocks_of(self, tokens: int) -> int:
         return -(-tokens // self.block_tokens)
 
-    def can_ever_hold(self, tokens: int) -> bool:
-        """Whether one sequence alone may grow to so many tokens."""
-        return self.blocks_of(tokens) + int(self.watermark * self.blocks) <= self.blocks
-
 
 class KvMemory:
     """Which blocks are free, and who will take how many."""

@@ -39,7 +39,7 @@ class LanguageReplica:
             "_model",
             "_more_s",
         ),
-        *("_partly", "_rule", "_steps", "_swapped", "_waiting", "ends_s", "preemptions"),
+        *("_partly", "_rule", "_steps", "_swapped", "_waiting", "ends_s", "load", "preemptions"),
     )
 
     def __init__(self, model: LanguageModel, rule: StepRule) -> None:
@@ -54,12 +54,8 @@ class LanguageReplica:
         self._steps = 0  # of decoding in this stretch
         self._began_s = self._delay_s = self._first_s = self._more_s = 0.0
         self.ends_s = inf  # of this stretch; infinite while nobody is here
+        self.load = 0  # sequences that wait or are worked on
         self.preemptions = 0
-
-    @property
-    def load(self) -> int:
-        """Sequences that wait or are worked on."""
-        return len(self._waiting) + len(self._swapped) + len(self._batch.running)
 
     @property
     def working(self) -> int:
@@ -77,6 +73,7 @@ class LanguageReplica:
         """
         may_join = self._steps > 1 and not self._waiting and self._may_have_room(sequence)
         self._waiting.append(sequence)
+        self.load += 1
         if self.ends_s == inf:
             self.ends_s = now
         elif may_join:
@@ -85,6 +82,7 @@ class LanguageReplica:
     def turn(self, now: Seconds) -> list[Sequence]:
         """The stretch is over: who has finished leaves, and the next one is planned."""
         finished = self._close(now)
+        self.load -= len(finished)
         self._chunks, self._steps, self._delay_s = [], 0, 0.0
         if self._rule.prefill == "alone":
             self._plan_apart()
@@ -99,6 +97,7 @@ class LanguageReplica:
         begun = [one for one in self._waiting if one.preemptions]
         moved = [one for one in self._waiting if not one.preemptions]
         self._waiting = deque(begun)
+        self.load -= len(moved)
         return moved
 
     # ------------------------------------------------------------------------- the stretch under way

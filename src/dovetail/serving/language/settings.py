@@ -28,11 +28,12 @@ class LanguageModel:
         del kind
         return self.costs.decode.of(batch) * WHOLE_GPU / share
 
-    def can_serve(self, prompt: int, output: int, adapter: str = "") -> bool:
-        """Whether such a request fits into the memory of an empty replica."""
-        own = self.adapters.blocks if adapter else 0
-        reserve = int(self.kv.watermark * self.kv.blocks)
-        return self.kv.blocks_of(prompt + output - 1) + own + reserve <= self.kv.blocks
+    def most_tokens(self, has_adapter: bool = False) -> int:
+        """So many a request may have, with its answer, to fit into an empty replica. The last token
+        made is never held."""
+        own = self.adapters.blocks if has_adapter else 0
+        blocks = self.kv.blocks - int(self.kv.watermark * self.kv.blocks) - own
+        return blocks * self.kv.block_tokens + 1
 
 
 @dataclass(frozen=True, slots=True)

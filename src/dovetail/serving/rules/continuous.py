@@ -79,6 +79,10 @@ class ContinuousController:
         self._replicas: dict[str, list[_Served]] = {name: [] for name in site.services}
         self._waiting: dict[str, deque[Sequence]] = {name: deque() for name in site.services}
         self._numbers = 0
+        self._most_tokens = {
+            name: [language_model(own).most_tokens(has_adapter) for has_adapter in (False, True)]
+            for name, own in site.services.items()
+        }
 
     def arrived(self, request: Request) -> None:
         self._numbers += 1
@@ -88,8 +92,8 @@ class ContinuousController:
                 "prompt_tokens and output_tokens, as columns or as parts of made-up traffic"
             )
         sequence = Sequence(self._numbers, request)
-        model = language_model(self._site.services[request.service])
-        if model.can_serve(sequence.prompt, sequence.output, sequence.adapter):
+        most = self._most_tokens[request.service][bool(sequence.adapter)]
+        if sequence.prompt + sequence.output <= most:
             self._route(sequence)
         else:
             self._site.drop(request.service)
