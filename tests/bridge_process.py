@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,14 +23,18 @@ class Answer(NamedTuple):
 class BridgeProcess:
     """Ended with the block."""
 
-    def __init__(self, home: Path, *words: str) -> None:
-        command = [sys.executable, "-m", "dovetail.cli.main", "--home", str(home), *words]
+    def __init__(
+        self, home: Path | None, *words: str, environment: Mapping[str, str] | None = None
+    ) -> None:
+        named = [] if home is None else ["--home", str(home)]
+        command = [sys.executable, "-m", "dovetail.cli.main", *named, *words]
         self.process = subprocess.Popen(
             [*command, "dashboard", "--no-open"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
             text=True,
+            env=environment,
         )
         assert self.process.stdout is not None
         assert self.process.stderr is not None

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import http.client
-import shutil
-import socket
 import ssl
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +12,7 @@ import pytest
 from dovetail.core.errors import BadInput
 from dovetail.daemon.http.access import listen_at
 from dovetail.daemon.http.tls import context_for
-
-needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the key")
-
-
-def certificate(folder: Path) -> tuple[Path, Path]:
-    cert, key = folder / "cert.pem", folder / "key.pem"
-    words = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext"
-    names = ["subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)]
-    subprocess.run([*words.split(), *names], check=True, capture_output=True)
-    key.chmod(0o600)
-    return cert, key
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+from own_certificate import certificate, free_port, needs_openssl
 
 
 @needs_openssl

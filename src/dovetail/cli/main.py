@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 import click
 
-from dovetail.cli.lazy_group import LazyGroup
+from dovetail.cli.lazy_group import LazyGroup, loaded
 from dovetail.core.errors import DovetailError
 from dovetail.extras import explained
 
@@ -133,13 +134,26 @@ _SECTIONS = {
 
 
 _ALSO = {"ps": "queue", "release": "resume"}
+_UNLISTED = {
+    "there": "dovetail.cli.remote.there:there",
+    "where": "dovetail.cli.remote.where:where",
+}
+_ASK_NO_DAEMON = {*_SECTIONS["To begin with"], *_SECTIONS["Simulation"], *_UNLISTED}
+_WORDS = "dovetail.words"
 
 
 class _Commands(LazyGroup):
     """Older habits are understood."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in _UNLISTED:
+            command: click.Command = loaded(_UNLISTED[cmd_name])
+            return command
         return super().get_command(ctx, _ALSO.get(cmd_name, cmd_name))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        ctx.meta[_WORDS] = [*ctx._protected_args, *ctx.args]
+        return super().invoke(ctx)
 
 
 @click.group(cls=_Commands, sections=_SECTIONS, invoke_without_command=True)
@@ -150,8 +164,14 @@ class _Commands(LazyGroup):
     envvar="DOVETAIL_HOME",
     help="The daemon that keeps its things there, independent of others.",
 )
+@click.option(
+    "--host",
+    metavar="HOST",
+    envvar="DOVETAIL_HOST",
+    help="One on another machine: user@box (by ssh), https://box:7733, or a name of config.toml.",
+)
 @click.pass_context
-def cli(ctx: click.Context, home: str | None) -> None:
+def cli(ctx: click.Context, home: str | None, host: str | None) -> None:
     """Dovetail schedules deep-learning work, on this machine and in simulation.
 
     \b
@@ -161,6 +181,10 @@ def cli(ctx: click.Context, home: str | None) -> None:
     What matters for my jobs?  dovetail analyze jobs.csv --cluster 8x8
     """
     ctx.obj = home
+    if host:
+        from dovetail.cli.remote.choice import choose
+
+        choose(ctx, host, home, ctx.meta[_WORDS], _ASK_NO_DAEMON)
     if ctx.invoked_subcommand is None:
         click.echo(_FIRST_STEPS)
 

@@ -29,12 +29,26 @@ job_ids = click.argument("ids", metavar=f"{WANTED}...", nargs=-1, required=True)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
 
 
+HOST = "dovetail.host"  # of a context: the machine in the network that was named, if one was
+
+
+def client_of(home: str | None) -> Client:
+    """Of the daemon that `--home` or `--host` names."""
+    context = click.get_current_context(silent=True)
+    host = context.meta.get(HOST) if context else None
+    if host is None or host.is_by_ssh:
+        return Client(find_home(home), named=home)
+    from dovetail.client.network_line import NetworkLine
+
+    return Client(find_home(home), line=NetworkLine(host))
+
+
 def with_client(command: Callable[..., None]) -> Callable[..., None]:
     """The first argument of the command becomes a client of the daemon that `--home` names."""
 
     @click.pass_obj
     def connected(home: str | None, *args: Any, **options: Any) -> None:
-        client = Client(find_home(home), named=home)
+        client = client_of(home)
         try:
             command(client, *args, **options)
         finally:
@@ -59,6 +73,8 @@ def shown_or_set(show: Callable[..., None]) -> click.Group:
 def command_again() -> str:
     """With the daemon that was named, if one was."""
     context = click.get_current_context(silent=True)
+    if context is not None and (host := context.meta.get(HOST)) is not None:
+        return f"{typed_command()} --host {quote(host.name)}"
     home = context.obj if context else None
     return f"{typed_command()} --home {quote(home)}" if home else typed_command()
 

@@ -1,4 +1,4 @@
-"""Speaks to the daemon: HTTP with JSON over its Unix socket.
+"""Speaks to the daemon: HTTP with JSON over its Unix socket, or over the network.
 
 Written out, since every command waits for its imports: `http.client` with the mail and TLS packages
 behind it takes longer to import than most commands take for all the rest. The daemon is the only
@@ -14,7 +14,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from shlex import quote
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from dovetail.core.errors import DovetailError
 from dovetail.home import Home
@@ -48,21 +48,11 @@ class BrokenOff(DovetailError):
 class Connection:
     """One request after the other, each with its answer read to the end."""
 
-    def __init__(self, path: str, timeout_s: float | None) -> None:
-        self._socket: Final = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.settimeout(timeout_s)
-        try:
-            self._socket.connect(path)
-        except OSError:
-            self._socket.close()
-            raise
+    def __init__(self, connected: socket.socket, authorization: str = "") -> None:
+        self._socket: Final = connected
+        self._more: Final = f"Authorization: {authorization}\r\n" if authorization else ""
         self._file: Final = self._socket.makefile("rb")
         self.headers: dict[str, str] = {}
-
-    @property
-    def served_by(self) -> int:
-        """The user whose process listens at the other end."""
-        return peer_uid(self._socket)
 
     def close(self) -> None:
         self._file.close()
@@ -72,7 +62,7 @@ class Connection:
         self, method: str, path: str, body: bytes | None, kind: str = "json"
     ) -> tuple[int, Iterator[bytes]]:
         """The status of the answer, and its body as it comes; `headers` are then those of it."""
-        head = f"{method} {path} HTTP/1.1\r\nHost: dovetail\r\n"
+        head = f"{method} {path} HTTP/1.1\r\nHost: dovetail\r\n{self._more}"
         if body is not None:
             head += f"Content-Type: application/{kind}\r\nContent-Length: {len(body)}\r\n"
         # It may answer before it has read everything, e.g. that it is too much.
@@ -122,12 +112,65 @@ def peer_uid(connection: socket.socket) -> int:
     return uid
 
 
+class DaemonLine(Protocol):
+    """The way to one daemon."""
+
+    @property
+    def called(self) -> str:
+        """The daemon, in messages."""
+
+    @property
+    def doctor(self) -> str:
+        """What to type, to know more."""
+
+    @property
+    def authorization(self) -> str:
+        """The header; none where the system says who asks."""
+
+    def open(self, timeout_s: float | None) -> socket.socket:
+        """DaemonUnreachable: it cannot be reached, and why."""
+
+
+class SocketLine:
+    """To a daemon of this machine."""
+
+    authorization: Final = ""
+
+    def __init__(self, home: Home, named: str | None = None) -> None:
+        self._home: Final = home
+        self._named: Final = named  # by --home, for messages that say what to type
+        self.called: Final = str(home.socket)
+        self.doctor: Final = f"{_dovetail(named)} doctor"
+
+    def open(self, timeout_s: float | None) -> socket.socket:
+        found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        found.settimeout(timeout_s)
+        try:
+            found.connect(self.called)
+        except OSError as error:
+            found.close()
+            raise DaemonUnreachable(_cannot_connect(self._home, self._named, error)) from None
+        owner = peer_uid(found)
+        if owner in (0, os.getuid()):
+            return found
+        found.close()
+        raise DaemonUnreachable(
+            f"{self.called} is served by user {owner}, neither you nor root: nothing is sent there"
+        )
+
+
 class Client:
     """One connection, made when first used and made again when it was lost."""
 
-    def __init__(self, home: Home, timeout_s: float = PATIENCE_S, named: str | None = None) -> None:
+    def __init__(
+        self,
+        home: Home,
+        timeout_s: float = PATIENCE_S,
+        named: str | None = None,
+        line: DaemonLine | None = None,
+    ) -> None:
         self.home: Final = home
-        self._named: Final = named  # by --home, for messages that say what to type
+        self.line: Final = line or SocketLine(home, named)
         self._timeout_s: Final = timeout_s
         self._kept: Connection | None = None
 
@@ -143,7 +186,7 @@ class Client:
 
     def another(self) -> Client:
         """To the same daemon, for another thread."""
-        return Client(self.home, self._timeout_s, self._named)
+        return Client(self.home, self._timeout_s, line=self.line)
 
     def put(self, path: str, body: Mapping[str, object]) -> Any:
         return self._ask("PUT", path, body)
@@ -188,9 +231,8 @@ class Client:
             status, answer = self._exchange(method, path, sent, "json" if raw is None else _BYTES)
         except (BrokenOff, OSError):
             self.close()
-            doctor = f"{_dovetail(self._named)} doctor"
             raise DaemonUnreachable(
-                f"the daemon at {self.home.socket} does not answer; {doctor} may say why"
+                f"the daemon at {self.line.called} does not answer; {self.line.doctor} may say why"
             ) from None
         if status >= 400:
             raise _refusal(status, answer)
@@ -209,17 +251,7 @@ class Client:
         return self._exchange(method, path, sent, kind)
 
     def _connect(self, timeout_s: float | None) -> Connection:
-        try:
-            connection = Connection(str(self.home.socket), timeout_s)
-        except OSError as error:
-            raise DaemonUnreachable(_cannot_connect(self.home, self._named, error)) from None
-        owner = connection.served_by
-        if owner in (0, os.getuid()):
-            return connection
-        connection.close()
-        raise DaemonUnreachable(
-            f"{self.home.socket} is served by user {owner}, neither you nor root: nothing is sent there"
-        )
+        return Connection(self.line.open(timeout_s), self.line.authorization)
 
 
 def _cannot_connect(home: Home, named: str | None, error: OSError) -> str:

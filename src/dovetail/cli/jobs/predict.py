@@ -15,11 +15,9 @@ import click
 from dovetail.api.job_row import JobRow
 from dovetail.cli.jobs.submit import SETTINGS, SubmitCommand, described, described_job
 from dovetail.cli.named import Named
-from dovetail.cli.reach import MOST_ROWS, as_json, ended, live, print_json
-from dovetail.client.connection import Client
+from dovetail.cli.reach import MOST_ROWS, as_json, client_of, ended, live, print_json
 from dovetail.core.errors import BadInput
 from dovetail.core.model import WHOLE_GPU, Job, JobId, Seconds
-from dovetail.home import find_home
 from dovetail.jobfiles.job_model import read
 from dovetail.jobfiles.jobs import to_job
 from dovetail.jobfiles.merging import merged
@@ -129,7 +127,7 @@ def _as_submitted(fields: Mapping[str, Any], user: str) -> Job:
 
 def _of_daemon(home: str | None) -> tuple[list[Story], Seconds]:
     """The ended and running jobs, from the first submission on."""
-    client = Client(find_home(home), named=home)
+    client = client_of(home)
     try:
         rows = ended(client, MOST_ROWS)
         known = {row.id for row in rows}

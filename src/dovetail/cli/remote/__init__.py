@@ -1,0 +1,1 @@
+"""Commands for a daemon on another machine: carried out there by ssh, or here over the network."""
