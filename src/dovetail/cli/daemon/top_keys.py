@@ -135,7 +135,7 @@ def _moved(chosen: str, by: int, rows: Sequence[ListedJob]) -> str:
     ids = [row.job.id for row in rows]
     if not ids:
         return ""
-    place = ids.index(chosen) + by if chosen in ids else 0
+    place = (ids.index(chosen) if chosen in ids else -1) + by
     return ids[min(max(place, 0), len(ids) - 1)]
 
 
