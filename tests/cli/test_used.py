@@ -27,3 +27,20 @@ def test_show_and_history_tell_what_a_job_has_used(box: Box) -> None:
     assert row["name"] == "'=1+1"
     assert int(row["peak_memory_bytes"]) == used["peak_memory_bytes"]
     assert float(row["cpu_s"]) == pytest.approx(used["cpu_s"])
+
+
+def test_the_report_of_a_week_tells_who_has_used_what(box: Box) -> None:
+    job = box.submit("--name", "reported", "--tenant", "vision", "--", sys.executable, "-c", WORKS)
+    box.in_phase(job, "finished")
+    said = box.well("report", "--week")
+    assert "USER" in said
+    assert "vision" in said
+    told = box.json("report", "--month")
+    (tenant,) = [row for row in told["tenant"] if row["key"] == "vision"]
+    assert (tenant["jobs"], tenant["finished"]) == (1, 1)
+    assert tenant["cpu_hours"] > 0.1 / 3600
+    assert tenant["busy_gpu_hours"] is None  # there are no GPUs
+    rows = [*csv.DictReader(io.StringIO(box.well("report", "--since", "1h", "--csv")))]
+    assert {row["by"] for row in rows} == {"user", "tenant"}
+    assert sum(int(row["jobs"]) for row in rows if row["by"] == "user") >= 1
+    assert max(map(len, said.splitlines())) <= 100

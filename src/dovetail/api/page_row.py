@@ -243,6 +243,11 @@ class UsageRow:
     failed: int
     cancelled: int
     gpu_hours: float
+    busy_gpu_hours: float | None = field(
+        default=None,
+        metadata=about("Of those the ones in which the GPUs computed; null: of no job known."),
+    )
+    cpu_hours: float = 0.0
     lost_gpu_hours: float
     mean_wait_s: float
     p90_wait_s: float

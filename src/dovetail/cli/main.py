@@ -84,6 +84,7 @@ _SECTIONS = {
             "dovetail.cli.jobs.history:history",
             "List jobs that have ended; write a trace.",
         ),
+        "report": ("dovetail.cli.jobs.report:report", "Who has used what: by user and tenant."),
         "costs": ("dovetail.cli.jobs.history:costs", "Say what running jobs has cost."),
         "profile": (
             "dovetail.cli.jobs.profile:profile",

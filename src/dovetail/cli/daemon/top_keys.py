@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -10,6 +11,7 @@ from dovetail.cli.jobs.job_columns import lasted
 from dovetail.cli.reach import ListedJob
 
 HELP: Final = "↑↓ move  / filter  s sort  l log  w why  ⏎ show  c cancel  p pause  q quit"
+_KEY: Final = re.compile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1bO.|.", re.DOTALL)  # ECMA-48
 _ESCAPES: Final = {
     "\x1b[A": "up", "\x1b[B": "down", "\x1bOA": "up", "\x1bOB": "down",
     "\x1b[5~": "page up", "\x1b[6~": "page down",
@@ -56,10 +58,7 @@ class TopKeys(NamedTuple):
 
 def typed_keys(data: bytes) -> Iterator[str]:
     """The names of the keys, or the characters."""
-    text = data.decode(errors="ignore")
-    while text:
-        length = next((len(own) for own in _ESCAPES if text.startswith(own)), 1)
-        key, text = text[:length], text[length:]
+    for key in _KEY.findall(data.decode(errors="ignore")):
         yield _ESCAPES.get(key, key)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -22,7 +24,6 @@ from dovetail.cli.reach import (
     with_client,
 )
 from dovetail.client.connection import Client
-from dovetail.client.job_csv import csv_of
 from dovetail.text.counting import counted
 from dovetail.text.durations import duration_text
 from dovetail.text.tables import facts_table, has_colours, table
@@ -42,7 +43,7 @@ _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 6048
 @click.option("--limit", type=click.IntRange(1, MOST_ROWS), default=_SHOWN, show_default=True)
 @click.option("-o", "columns", metavar="COL,COL", help="Columns, such as id,name,ran,exit.")
 @click.option("--trace", metavar="FILE", help="Write them as a trace (.csv, .jsonl) to simulate.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV: all columns, in seconds and bytes.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV instead, of all of them.")
 @as_json
 @with_client
 def history(
@@ -61,13 +62,15 @@ def history(
     if trace is not None:
         _write_trace(client, trace, {**only, **times})
         return
+    if as_csv:
+        asked: dict[str, Any] = {**only, **times}
+        for piece in client.stream("/v1/page/usage.csv", **asked):
+            sys.stdout.buffer.write(piece)
+        return
     shown = chosen(columns, HISTORY)
     rows = ended(client, limit, **only, **times)
     if as_json:
         print_json(rows)
-        return
-    if as_csv:
-        click.echo(csv_of(rows), nl=False)
         return
     print_lines(table(shown, [ListedJob(row) for row in rows], colours=has_colours()))
     if len(rows) == limit:

@@ -54,6 +54,13 @@ def waited_s(row: JobRow) -> float:
     return max((until or row.submitted_at) - row.submitted_at, 0.0)
 
 
+def _busy_hours(rows: Iterable[JobRow]) -> Iterator[float]:
+    """Of the jobs of which it is known."""
+    for row in rows:
+        if row.used is not None and row.used.gpu_busy is not None:
+            yield gpu_hours(row) * row.used.gpu_busy
+
+
 _KEYS: dict[Grouping, Callable[[JobRow], str]] = {
     "user": lambda row: row.user,
     "tenant": lambda row: row.tenant,
@@ -81,6 +88,8 @@ def _usage(name: str, rows: list[JobRow]) -> UsageRow:
         failed=sum(row.phase == "failed" for row in rows),
         cancelled=sum(row.phase == "cancelled" for row in rows),
         gpu_hours=sum(map(gpu_hours, rows)),
+        busy_gpu_hours=sum(busy) if (busy := [*_busy_hours(rows)]) else None,
+        cpu_hours=sum(row.used.cpu_s for row in rows if row.used is not None) / 3600.0,
         lost_gpu_hours=sum(row.lost_gpu_s for row in rows) / 3600.0,
         mean_wait_s=fmean(waits),
         p90_wait_s=quantile(waits, 0.9),
@@ -109,6 +118,10 @@ _COLUMNS: dict[str, Callable[[JobRow], object]] = {
     "gpu_hours": gpu_hours,
     "lost_gpu_s": lambda row: row.lost_gpu_s,
     "preemptions": lambda row: row.preemptions,
+    "cpu_s": lambda row: row.used and row.used.cpu_s,
+    "peak_memory_bytes": lambda row: row.used and row.used.peak_memory_bytes,
+    "gpu_busy": lambda row: row.used and row.used.gpu_busy,
+    "peak_gpu_memory_bytes": lambda row: row.used and row.used.peak_gpu_memory_bytes,
 }
 
 
