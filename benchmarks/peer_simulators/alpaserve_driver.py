@@ -87,6 +87,7 @@ def served(asked: dict[str, Any]) -> list[float]:
     from alpa_serve.simulator import event_loop
     from alpa_serve.simulator.executable import Executable
 
+    module.np.random.seed(1)
     for change in set(CHANGES) & set(asked["changes"]):
         CHANGES[change](module)
     models, work = datas(asked), workload(asked)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from math import inf
+from pathlib import Path
 
 import pytest
 
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
+from dovetail.jobfiles.served_models import read_services
 from dovetail.serving.language.kv_memory import KvSize
 from dovetail.serving.language.settings import LanguageModel, StepRule
 from dovetail.serving.language.step_costs import DecodeCost, PrefillCost, StepCosts
@@ -19,6 +21,7 @@ from dovetail.serving.traffic.catalogue import make as traffic
 from language_replaying import replayed
 from language_step_by_step import StepByStep, Told
 
+EXAMPLES = Path(__file__).parents[2] / "examples/services"
 COSTS = StepCosts(PrefillCost(0.010, 0.0001), DecodeCost(0.020, 0.001, 1e-6))
 MODEL = LanguageModel(COSTS, KvSize(300))
 REQUESTS = list(
@@ -86,3 +89,12 @@ def test_models_and_policies_must_suit_each_other() -> None:
 def test_a_parameter_that_is_none_is_refused() -> None:
     with pytest.raises(BadInput, match="prefill=whole: it is one of alone, mixed, chunked"):
         simulate(scene(), "continuous:prefill=whole", [])
+
+
+def test_the_example_with_a_measured_profile_runs() -> None:
+    services = read_services(str(EXAMPLES / "chat.yaml"))
+    requests = traffic("poisson:rate=4:seconds=60:prompt_tokens=1000:output_tokens=200")
+    own = ServingScene(services, [Node("n", 4)])
+    row = simulate(own, "continuous", requests.requests("chat", 20.0, 1)).summary()
+    assert row["served"] == row["requests"] > 200
+    assert 0.030 < row["p50_between_tokens_s"] < 0.050  # of eight H100: 30 ms alone, 50 at 64

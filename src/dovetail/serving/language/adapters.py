@@ -22,22 +22,18 @@ class AdapterSize:
 class Adapters:
     """The adapters loaded on one replica: those in use, and the others, least recently used first."""
 
-    __slots__ = ("_idle", "_size", "_users", "loads")
+    __slots__ = ("_idle", "_size", "_users", "loads", "reclaimable")
 
     def __init__(self, size: AdapterSize) -> None:
         self._size = size
         self._users: dict[str, int] = {}
         self._idle: dict[str, None] = {}
         self.loads = 0
+        self.reclaimable = 0  # blocks of adapters that no sequence uses
 
     @property
     def in_use(self) -> int:
         return len(self._users)
-
-    @property
-    def reclaimable(self) -> int:
-        """Blocks of adapters that no sequence uses."""
-        return len(self._idle) * self._size.blocks
 
     def blocks_wanted(self, name: str) -> int:
         """Blocks to find before a sequence with that adapter can be let in."""
@@ -57,6 +53,7 @@ class Adapters:
         self._users[name] = 1
         if name in self._idle:
             del self._idle[name]
+            self.reclaimable -= self._size.blocks
             return 0.0
         self.loads += 1
         return self._size.load_s
@@ -69,6 +66,7 @@ class Adapters:
         if not self._users[name]:
             del self._users[name]
             self._idle[name] = None
+            self.reclaimable += self._size.blocks
 
     def drop(self, blocks: int) -> int:
         """Drop unused ones until so many blocks are free, or none is left: the blocks given back."""
@@ -76,4 +74,5 @@ class Adapters:
         while given < blocks and self._idle and self._size.blocks:
             del self._idle[next(iter(self._idle))]
             given += self._size.blocks
+        self.reclaimable -= given
         return given

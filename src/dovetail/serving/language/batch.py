@@ -31,9 +31,15 @@ class Batch:
 
     def has_room(self, sequence: Sequence, tokens: int, soon: int = 0) -> bool:
         """Whether it may begin with so many tokens, and `soon` blocks are left for the others."""
-        blocks = self._size.blocks_of(tokens) + self.adapters.blocks_wanted(sequence.adapter)
-        idle = self.adapters.reclaimable_beside(sequence.adapter)
-        return self.kv.has_room(blocks + soon, idle)
+        blocks, adapters, name = (
+            self._size.blocks_of(tokens) + soon,
+            self.adapters,
+            sequence.adapter,
+        )
+        if not name:
+            return self.kv.has_room(blocks, adapters.reclaimable)
+        wanted = blocks + adapters.blocks_wanted(name)
+        return self.kv.has_room(wanted, adapters.reclaimable_beside(name))
 
     def let_in(self, sequence: Sequence, tokens: int) -> Seconds:
         """It takes its blocks; the seconds until its adapter is loaded."""
@@ -76,7 +82,9 @@ class Batch:
 
     def pop_finished(self) -> list[Sequence]:
         """Those that have made their last token leave."""
-        ends, finished = self._ends, []
+        ends, finished = self._ends, list[Sequence]()
+        if not ends or ends[0][0] > self.step:
+            return finished
         while ends and ends[0][0] <= self.step:
             step, number, sequence = heappop(ends)
             if sequence.decoding and sequence.ends == step:
@@ -113,4 +121,5 @@ class Batch:
 
     def _free(self, sequence: Sequence, tokens: int) -> None:
         self.kv.free += self._size.blocks_of(tokens)
-        self.adapters.release(sequence.adapter)
+        if sequence.adapter:
+            self.adapters.release(sequence.adapter)

@@ -103,7 +103,9 @@ class LanguageReplica:
     # ------------------------------------------------------------------------- the stretch under way
 
     def _stretch_s(self) -> Seconds:
-        return self._delay_s + total_s(max(self._steps, 1), self._first_s, self._more_s)
+        if self._steps <= 1:
+            return self._delay_s + self._first_s
+        return self._delay_s + total_s(self._steps, self._first_s, self._more_s)
 
     def _may_have_room(self, sequence: Sequence) -> bool:
         """False only if there is surely none before this stretch is over."""
@@ -125,7 +127,7 @@ class LanguageReplica:
         for sequence, tokens in self._chunks:
             sequence.filled += tokens
             if sequence.filled == sequence.to_fill:
-                if sequence in self._partly:
+                if self._partly and sequence in self._partly:
                     self._partly.remove(sequence)
                 self._prefilled(sequence, now, finished)
         for sequence in finished:
@@ -148,7 +150,8 @@ class LanguageReplica:
 
     def _plan_apart(self) -> None:
         """Prompts go before decoding, in a step of their own."""
-        self._admit(self._rule.step_tokens, 0)
+        if self._waiting:
+            self._admit(self._rule.step_tokens, 0)
         if self._chunks:
             costs = self._model.costs
             adapters = {one.adapter for one, _ in self._chunks if one.adapter}
@@ -157,7 +160,7 @@ class LanguageReplica:
             self._more_s = 0.0
         else:
             short = self._make_room()
-            came_back = not short and self._swap_in()
+            came_back = bool(self._swapped) and not short and self._swap_in()
             self._decode(short or came_back)
 
     def _plan_together(self) -> None:
@@ -166,7 +169,9 @@ class LanguageReplica:
         short = self._make_room()
         if self._swapped and not short:
             self._swap_in()
-        left = self._go_on(self._rule.step_tokens - batch.kv.decoding)
+        left = self._rule.step_tokens - batch.kv.decoding
+        if self._partly:
+            left = self._go_on(left)
         if self._waiting and not short:
             self._admit(left, batch.kv.taken_at(batch.step))
         if not self._chunks:
@@ -194,7 +199,8 @@ class LanguageReplica:
         self._more_s = per_held * decoding
 
     def _chunk_tokens(self) -> int:
-        return sum([tokens for _, tokens in self._chunks])
+        chunks = self._chunks
+        return chunks[0][1] if len(chunks) == 1 else sum([tokens for _, tokens in chunks])
 
     def _attention_s(self) -> Seconds:
         prefill = self._model.costs.prefill
@@ -236,6 +242,8 @@ class LanguageReplica:
     def _make_room(self) -> bool:
         """Preempt who came last until the others can take a step; whether anybody was."""
         kv, adapters, short = self._batch.kv, self._batch.adapters, False
+        if kv.decoding <= kv.free:
+            return False
         while kv.taken_at(self._batch.step) > kv.free + adapters.reclaimable:
             self._preempt()
             short = True
