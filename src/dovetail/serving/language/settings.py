@@ -50,8 +50,9 @@ class StepRule:
     when_full: str = "recompute"  # what is done with who gives its blocks: `recompute`, or `swap`
 
     def __post_init__(self) -> None:
-        if self.max_batch < 1 or self.step_tokens < 1:
-            raise BadInput("max_batch and step_tokens are at least 1")
+        for name in ("max_batch", "step_tokens"):
+            if getattr(self, name) < 1:
+                raise BadInput(f"{name}={getattr(self, name)}: it is at least 1")
         if self.prefill not in PREFILL:
             raise BadInput(f"prefill={self.prefill}: it is one of {', '.join(PREFILL)}")
         if self.when_full not in WHEN_FULL:

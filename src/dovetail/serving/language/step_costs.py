@@ -81,6 +81,10 @@ class StepCosts:
     decode: DecodeCost
     per_adapter_s: Seconds = 0.0  # for each different adapter in a step
 
+    def __post_init__(self) -> None:
+        if not (self.prefill.of(1) > 0 and self.decode.of(1) > 0):
+            raise ValueError("a step takes time: of prefill and of decode")
+
     def mixed_s(self, prompt_tokens: int, sequences: int) -> Seconds:
         """A step that prefills and decodes, attention left out."""
         together = self.prefill.of(prompt_tokens + sequences)
