@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import inf
 from time import process_time
 
-from benchmarks import serving_alpaserve, serving_vidur
+from benchmarks import serving_alpaserve, serving_speed, serving_vidur
 from benchmarks.lines import Line
 from dovetail.core.model import Node
 from dovetail.serving.language.kv_memory import KvSize
@@ -20,7 +20,8 @@ WANTED = 50_000  # requests a CPU-second
 
 
 def measured() -> Iterator[Line]:
-    """Requests a CPU-second of `continuous`; Vidur; AlpaServe."""
+    """Requests a CPU-second; memory of a day; Vidur; AlpaServe."""
+    yield from serving_speed.measured()
     for replicas in (1, 4):
         for policy in ("continuous", "continuous:prefill=alone"):
             yield speed(policy, replicas)

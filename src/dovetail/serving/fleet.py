@@ -89,20 +89,20 @@ class Fleet:
             self._one_less(group)
 
     def _one_more(self, group: str) -> bool:
-        """Who sleeps where there is room; else a new one."""
+        """Who sleeps, before all where a GPU is free; else a new one."""
         seat = self.groups[group].seat
         sleeping = [own for own in self.servers[group] if own.stage is ServerStage.ASLEEP]
-        for server in sleeping:
+        for server in sorted(sleeping, key=lambda own: self.free[own.gpu] < own.share):
             wait_s = self._room(seat._replace(gpu=server.gpu))
             if wait_s is not None:
                 self.free[server.gpu] -= server.share
                 self._enter(server, ServerStage.STARTING)
-                self._ready_in(server, wait_s + self._slowest(seat, "wake_s"))
+                self._ready_in(server, wait_s, self._slowest(seat, "wake_s"))
                 return True
         wait_s = self._room(seat)
         if wait_s is None:
             return False
-        self._ready_in(self._start(seat), wait_s + self._slowest(seat, "start_s"))
+        self._ready_in(self._start(seat), wait_s, self._slowest(seat, "start_s"))
         return True
 
     def ready_in_s(self, group: str) -> Seconds:
@@ -122,8 +122,10 @@ class Fleet:
             return 0.0
         return self.lender.make_room(seat) if self.lender else None
 
-    def _ready_in(self, server: Server, seconds: Seconds) -> None:
-        server.ends = self._engine.now + seconds
+    def _ready_in(self, server: Server, wait_s: Seconds, seconds: Seconds) -> None:
+        """Until it has its GPU, that is not counted as its own."""
+        server.since = self._engine.now + wait_s
+        server.ends = server.since + seconds
         self._engine.at(server.ends, self._ready_if_wanted, server)
 
     def _one_less(self, group: str) -> None:
@@ -202,7 +204,7 @@ class Fleet:
     def _enter(self, server: Server, stage: ServerStage) -> None:
         now = self._engine.now
         if server.stage in HOLDS_A_GPU:
-            held = (now - server.since) * server.part
+            held = max(now - server.since, 0.0) * server.part
             self.gpu_seconds[server.kind] = self.gpu_seconds.get(server.kind, 0.0) + held
         server.stage, server.since = stage, now
         self._note(server.group)

@@ -134,12 +134,21 @@ class TrainingFloor:
         victim = self._victim(seat)
         if victim is None:
             return None
-        save_s, gpus = victim.job.interruption.save_s, len(victim.gpus)
+        save_s, gpus = victim.job.interruption.save_s, list(victim.gpus)
         self._leave(victim)
         self.gave_way += 1
-        self.lost_s += save_s * gpus
+        self.lost_s += save_s * len(gpus)
         insort(self._waiting, victim, key=attrgetter("place"))
+        gpus.remove(gpus[0] if seat.gpu < 0 else seat.gpu)
+        for gpu in gpus:  # the others are still busy with saving
+            self._fleet.free[gpu] = 0
+        self._engine.at(self._engine.now + save_s, self._saved, gpus)
         return save_s
+
+    def _saved(self, gpus: list[int]) -> None:
+        for gpu in gpus:
+            self._fleet.free[gpu] = WHOLE_GPU
+        self.fill()
 
     def _victim(self, seat: ServerSeat) -> TrainingJob | None:
         able = [job for job in self._running if job.job.preemptible and self._has(job, seat)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import ceil, sqrt
+from math import ceil, inf, sqrt
 from statistics import fmean
 from typing import Final
 
@@ -15,6 +15,7 @@ from dovetail.workloads.service.design import ServiceDesign
 from dovetail.workloads.service.scaling import SeenLoad, Wish, check_part, wish_for
 
 DAY_S: Final = 86_400.0
+_ROUNDING = 1e-9
 _LEVEL, _TREND = 0.5, 0.2  # Holt's weights of the latest value
 _LATELY = 30  # steps that a trend is taken from
 _LIKENESS = 6  # steps by which today is compared with yesterday
@@ -36,10 +37,10 @@ def rate_ahead(
 
 def _trend(rates: Sequence[float], steps: int) -> float:
     """Holt's linear smoothing."""
-    if not rates:
-        return 0.0
-    level, slope = rates[0], 0.0
-    for rate in rates[1:]:
+    if len(rates) < 2:
+        return rates[0] if rates else 0.0
+    level, slope = rates[1], rates[1] - rates[0]
+    for rate in rates[2:]:
         before, level = level, _LEVEL * rate + (1 - _LEVEL) * (level + slope)
         slope = _TREND * (level - before) + (1 - _TREND) * slope
     return level + slope * steps
@@ -68,35 +69,40 @@ class ByForecast:
 
 @dataclass(frozen=True, slots=True)
 class WakeAhead:
-    """Ours: as many replicas as keep the SLO until one more could answer, by its measured time to wake
-    or start, and what training would lose by it. Where GPUs are idle replicas are `target` busy, where
-    one would displace training up to `tight`; room for chance is kept for so long as waking takes. A
-    replica that is not needed is kept as long as giving its GPU away and taking it back would cost."""
+    """As many replicas as keep the SLO until one more could answer, by its measured time to wake or
+    start, and by what training would lose. Beside the `a` replicas that the load keeps busy there are
+    `spare` times the root of `a` for chance, `tight` times where another one would displace training.
+    One that is not needed is kept as long as giving its GPU away and taking it back would cost."""
 
-    target: float = 0.7
-    tight: float = 0.85
-    sigmas: float = 2.0
+    spare: float = 0.5
+    tight: float = 0.3
+    sigmas: float = 1.0
     day_s: float = DAY_S
 
     def __post_init__(self) -> None:
-        check_part(self.target, "target")
-        check_part(self.tight, "tight")
-        if not self.sigmas >= 0:
-            raise BadInput(f"sigmas={self.sigmas:g} is not at least 0")
+        for name in ("spare", "tight", "sigmas"):
+            if not 0 <= getattr(self, name) < inf:
+                raise BadInput(f"{name}={getattr(self, name):g} is not at least 0")
 
     def wanted(self, load: SeenLoad, design: ServiceDesign) -> Wish:
-        lost = load.displaced
-        target = self.tight if lost else self.target
         expected = rate_ahead(load.history, load.step_s, load.ready_in_s, self.day_s)
-        rate = max(load.rate, expected, self._surely_below(load))
-        found = wish_for(rate, load, design, target)
-        keep_s = load.ready_in_s + lost
-        told = f"{found.reason}; one more answers in {load.ready_in_s:.3g} s"
+        rate = max(load.rate, expected, self._while_one_wakes(load))
+        busy = (max(rate * load.service_s, load.in_flight) + load.queued) / design.at_once
+        if not busy:
+            return Wish(0, "nobody asks", load.ready_in_s)
+        lost = load.displaced
+        need = busy + (self.tight if lost else self.spare) * sqrt(busy)
+        told = (
+            f"{rate:.3g} requests a second keep {busy:.2g} busy, with {need - busy:.2g} for chance"
+        )
+        if design.slo_s is not None and load.tail_s > design.slo_s:
+            need, told = ceil(need) + 1, f"{told} and one more since answers are late"
+        told += f"; one more answers in {load.ready_in_s:.3g} s"
         if lost:
             told += f" and costs training {lost:.3g} GPU-seconds"
-        return Wish(found.replicas, told, keep_s)
+        return Wish(max(ceil(need - _ROUNDING), 1), told, load.ready_in_s + lost)
 
-    def _surely_below(self, load: SeenLoad) -> float:
+    def _while_one_wakes(self, load: SeenLoad) -> float:
         """The rate of now and the swings between steps, as far as they happen while a replica wakes: a
         random walk."""
         lately = load.history[-_LATELY:]
