@@ -148,10 +148,10 @@ def test_a_forecast_never_wants_less_than_now() -> None:
 
 
 def test_wake_ahead_keeps_less_in_reserve_where_waking_is_quick_or_training_would_lose() -> None:
-    swings = [50.0, 70.0] * 15
-    slow = WakeAhead().wanted(load(60.0, history=swings, ready_in_s=60.0), DESIGN)
-    quick = WakeAhead().wanted(load(60.0, history=swings, ready_in_s=1.0), DESIGN)
-    dear = WakeAhead().wanted(load(60.0, history=swings, ready_in_s=1.0, displaced=9.0), DESIGN)
+    swings = [500.0, 700.0] * 15
+    slow = WakeAhead().wanted(load(600.0, history=swings, ready_in_s=60.0), DESIGN)
+    quick = WakeAhead().wanted(load(600.0, history=swings, ready_in_s=1.0), DESIGN)
+    dear = WakeAhead().wanted(load(600.0, history=swings, ready_in_s=1.0, displaced=9.0), DESIGN)
     assert slow.replicas > quick.replicas > dear.replicas
     assert dear.patience_s == pytest.approx(10.0)  # to wake, and what training would lose again
     assert "costs training 9 GPU-seconds" in dear.reason
