@@ -14,7 +14,7 @@ from .command import become_the_job
 from .consoles import Console
 from .descriptors import WRITE
 from .pages import LogPages
-from .terminal import open_terminal
+from .terminal import open_terminal, read_terminal
 
 TYPE_CHECKING = False  # as in typing, which would take 3 ms to import
 if TYPE_CHECKING:
@@ -104,11 +104,9 @@ class Beside:
 
     def _copy(self, fd: int) -> bool:
         try:
-            data = os.read(fd, _CHUNK)
+            data = read_terminal(fd) if self.console.is_terminal else os.read(fd, _CHUNK)
         except BlockingIOError:
             return False
-        except OSError:  # a terminal that nobody has open
-            data = b""
         if data:
             self._reading[fd].write(data)
             self.console.printed()

@@ -23,7 +23,7 @@ from .files import overwrite, read_json, rename_durably, write_durably
 from .orphans import end_descendants, forget_wake_ups, wake_up_on_children
 from .pages import LogPages
 from .proc import boot_id, read_stat
-from .terminal import open_terminal
+from .terminal import open_terminal, read_terminal
 
 TYPE_CHECKING = False  # as in typing, which would take 3 ms to import
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ _EXIT_RESERVE = "exit.tmp"
 _RESERVED_BYTES = 4096
 _FAILURE_CHARACTERS = 500  # six bytes each at the worst: they fit into the reserve
 _CHUNK = 1 << 18
-_EIO = 5
 
 _PEEK = os.WEXITED | os.WNOHANG | os.WNOWAIT
 _PR_SET_CHILD_SUBREAPER = 36
@@ -201,12 +200,7 @@ class Keeper:
                 self._fds.remove(pipe)  # everybody has closed it
 
     def _copy(self, pipe: int) -> int:
-        try:
-            data = os.read(pipe, _CHUNK)
-        except OSError as error:
-            if error.errno != _EIO:  # as a terminal tells that everybody has closed it
-                raise
-            data = b""
+        data = os.read(pipe, _CHUNK) if self._terminal < 0 else read_terminal(pipe)
         for log in self._sinks[pipe]:
             log.write(data)
         self._console.printed()

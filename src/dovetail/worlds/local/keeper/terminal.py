@@ -7,6 +7,9 @@ import os
 import struct
 import termios
 
+_PAGE = 1 << 16
+_AT_ONCE = 32  # reads
+_EIO = 5  # as a terminal tells that everybody has closed it
 _LARGEST = 5000  # rows or columns: programs make tables of them
 
 
@@ -16,6 +19,24 @@ def open_terminal(rows: int, columns: int) -> tuple[int, int]:
     os.set_blocking(ours, False)
     resize(ours, rows, columns)
     return ours, theirs
+
+
+def read_terminal(terminal: int) -> bytes:
+    """What is there: the kernel gives 4 kB at a time. BlockingIOError: nothing; b"": nobody has it open
+    any more."""
+    pieces: list[bytes] = []
+    try:
+        while len(pieces) < _AT_ONCE:
+            pieces.append(os.read(terminal, _PAGE))
+            if not pieces[-1]:
+                break
+    except BlockingIOError:
+        if not pieces:
+            raise
+    except OSError as error:
+        if error.errno != _EIO:
+            raise
+    return b"".join(pieces)
 
 
 def resize(terminal: int, rows: int, columns: int) -> None:
