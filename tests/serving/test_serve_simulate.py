@@ -146,3 +146,23 @@ def test_what_is_unknown_is_told_with_what_there_is(here: Path) -> None:
     assert "did you mean 'static'?" in complaint("poisson:rate=9", policies="statik")
     assert "has no parameter 'rat'; it has rate" in complaint("poisson:rat=9")
     assert complaint("gone.csv") == "cannot read 'gone.csv': there is no such file"
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_page_of_the_howto_shows_what_is_printed(here: Path) -> None:
+    page = (ROOT / "docs" / "howto" / "simulate-services.md").read_text()
+    (here / "s.yaml").write_text((ROOT / "examples" / "services" / "two.yaml").read_text())
+    found = typed("bursty:rate=400:seconds=60", policies="static,nexus,clockwork,symphony")
+    assert found.output in page
+
+
+def test_training_has_a_table_of_its_own(here: Path) -> None:
+    (here / "jobs.csv").write_text("job_id,submit_s,duration_s,gpus\na,0,3,1\nb,0,900,2\n")
+    found = typed("poisson:rate=50:seconds=20", "--training", "jobs.csv", cluster="1x6")
+    head = found.output.splitlines()[4]
+    assert head.split("  ")[0] == "policy"
+    assert "trained GPU-h" in head
+    wrong = complaint("poisson:rate=9", "--training", "jobs.csv", "--interruption-cost", "x")
+    assert wrong == "--interruption-cost 'x': give seconds, such as 30 or 5/20"
