@@ -14,6 +14,10 @@ import pytest
 from container_engines import ENGINE, IMAGE, containers, prepare_engine
 from dovetail.core.entries import Saved
 from dovetail.core.errors import BadInput
+from dovetail.core.model import JobId
+from dovetail.daemon.submissions import Submission, Terminal
+from dovetail.jobfiles.job_model import read
+from dovetail.worlds.consoles import CommandBeside, Typed
 from dovetail.worlds.local.containers import engine
 from dovetail.worlds.local.runs import ladder
 from dovetail.worlds.local.runs.run import ProcessRun
@@ -37,6 +41,35 @@ def test_a_job_runs_in_its_image_as_its_owner_in_its_folder(here: Box, tmp_path:
     assert (uid, folder, own) == (str(os.getuid()), str(tmp_path), "x y")
     assert "No such file" in missing
     assert (tmp_path / "made").stat().st_uid == os.getuid()
+    assert containers("--all") == []
+
+
+def test_a_shell_in_an_image_has_a_terminal_and_commands_run_beside_it_inside(here: Box) -> None:
+    spec = read({"command": ["sh"], "image": IMAGE, "envs": {"OWN": "inside"}})
+    shell = Submission(spec, {}, str(here.home.state), terminal=Terminal(33, 77, 600.0))
+    job = JobId(here.service.submit([shell], ME)[0])
+    here.wait_until(job, "running")
+    consoles = here.daemon.world.consoles
+    assert consoles is not None
+
+    def says(words: bytes, answer: str, at: int) -> None:
+        consoles.type(job, 0, Typed("test", at, words))
+        here.wait_for(lambda: answer in here.log(job))
+
+    first = b"stty size; tty; ls /etc/debian_version\r"
+    says(first, "33 77", 0)
+    here.wait_for(lambda: "No such file" in here.log(job))
+    script = "echo $OWN; ls /etc/debian_version; id -u; exit 6"
+    number = consoles.start(job, CommandBeside(("sh", "-c", script)))
+    here.wait_for(lambda: consoles.end_of(job, number))
+    ended = consoles.end_of(job, number)
+    assert ended is not None
+    assert ended.code == 6
+    said = consoles.log(job, number, "stdout").read(0, 1000)[1].decode()
+    assert said == f"inside\n{os.getuid()}\n"
+    says(b"exit 5\r", "exit 5", len(first))
+    (row,) = here.wait(job)
+    assert row["exit_code"] == 5
     assert containers("--all") == []
 
 
