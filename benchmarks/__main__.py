@@ -30,6 +30,7 @@ from benchmarks import (
     retention,
     service_chaos,
     service_day,
+    service_peers,
     serving,
     similarity,
     study_families,
@@ -319,6 +320,7 @@ ON_REQUEST: dict[str, Callable[[], Iterator[Line]]] = {
     "leaderboard": board.measured,
     "service_chaos": service_chaos.measured,
     "service_day": service_day.measured,
+    "service_peers": service_peers.measured,
 }
 
 
