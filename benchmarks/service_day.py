@@ -17,6 +17,7 @@ from random import Random
 
 from benchmarks.lines import Line
 from benchmarks.live import at, daemon
+from benchmarks.service_day_simulated import DayAsked, Shares, compared, simulated
 from benchmarks.service_stream import Stream, declare, ready, send, wait_until
 from dovetail.client.connection import Client
 from dovetail.home import home_in
@@ -26,6 +27,7 @@ SERVICE_S, AT_ONCE, SLO_S = 0.05, 4, 0.5
 LEAST_RATE, MOST_RATE = 4.0, 80.0  # requests a second, at night and at noon
 DAY_S = 120.0
 SAMPLE_S = 0.2
+SHIFTS = {"noon": 0.0, "midnight": 0.5}  # of a day
 TRAIN = """
 import hashlib, sys, time
 import numpy as np
@@ -46,6 +48,8 @@ class SlotUse:
 
     idle: float = 0.0
     trained: float = 0.0
+    every: float = 0.0  # that there were
+    served: float = 0.0  # that replicas had
     most_replicas: int = 0
 
     @property
@@ -63,7 +67,14 @@ class Day:
 
 def measured() -> Iterator[Line]:
     """Two days of two minutes each; the two services have noon at different times."""
-    yield from lines(played(DAY_S, days=2, steps=2000))
+    yield from with_simulated(played(DAY_S, days=2, steps=2000), DAY_S, days=2)
+
+
+def with_simulated(day: Day, day_s: float, days: int) -> Iterator[Line]:
+    yield from lines(day)
+    kept = {name: own.kept(SLO_S) for name, own in zip(SHIFTS, day.streams, strict=True)}
+    lived = Shares(kept, day.use.served / day.use.every, day.use.part)
+    yield from compared(lived, simulated(asked_of(day_s, days)))
 
 
 def played(day_s: float, days: int, steps: int) -> Day:
@@ -75,13 +86,13 @@ def live(client: Client, home: Path, day_s: float, days: int, steps: int) -> Day
     found = Day()
     script = home / "train.py"
     script.write_text(TRAIN)
-    names = ["noon", "midnight"]
+    names = list(SHIFTS)
     ports = [
         declare(
             *(client, home, name),
             replicas={"min": 1, "max": 3},
             at_once=AT_ONCE,
-            idle_s=max(day_s / 20, 1.0),
+            idle_s=idle_s(day_s),
             slo_ms=SLO_S * 1e3,
         )
         for name in names
@@ -106,11 +117,36 @@ def live(client: Client, home: Path, day_s: float, days: int, steps: int) -> Day
 
 async def loaded(ports: Sequence[int], day_s: float, days: int) -> list[Stream]:
     path = f"/?s={SERVICE_S}"
+    due = requests_of(day_s, days).values()
     asked = [
-        send(port, arrivals(day_s, days, shift, Random(port_number)), lambda _: path, lines=64)
-        for port_number, (port, shift) in enumerate(zip(ports, (0.0, 0.5), strict=True))
+        send(port, own, lambda _: path, lines=64) for port, own in zip(ports, due, strict=True)
     ]
     return list(await asyncio.gather(*asked))
+
+
+def requests_of(day_s: float, days: int) -> dict[str, Sequence[float]]:
+    """When they come, by service."""
+    return {
+        name: arrivals(day_s, days, shift, Random(number))
+        for number, (name, shift) in enumerate(SHIFTS.items())
+    }
+
+
+def asked_of(day_s: float, days: int) -> DayAsked:
+    return DayAsked(
+        requests_of(day_s, days),
+        seconds=day_s * days,
+        slots=SLOTS,
+        jobs=JOBS,
+        service_s=SERVICE_S,
+        at_once=AT_ONCE,
+        slo_s=SLO_S,
+        idle_s=idle_s(day_s),
+    )
+
+
+def idle_s(day_s: float) -> float:
+    return max(day_s / 20, 1.0)
 
 
 def arrivals(day_s: float, days: int, shift: float, chance: Random) -> list[float]:
@@ -163,6 +199,8 @@ def look(home: Path, jobs: Sequence[str], use: SlotUse, over: threading.Event) -
             training = [row["phase"] for row in rows if row["id"] in jobs]
             replicas = [row["phase"] for row in rows if row["id"] not in jobs]
             taken = sum(phase in ("starting", "running") for phase in replicas)
+            use.every += SLOTS * SAMPLE_S
+            use.served += taken * SAMPLE_S
             if len(training) >= SLOTS - taken:
                 use.idle += (SLOTS - taken) * SAMPLE_S
                 use.trained += training.count("running") * SAMPLE_S
@@ -170,7 +208,7 @@ def look(home: Path, jobs: Sequence[str], use: SlotUse, over: threading.Event) -
 
 
 def lines(day: Day) -> Iterator[Line]:
-    for name, stream in zip(("noon", "midnight"), day.streams, strict=True):
+    for name, stream in zip(SHIFTS, day.streams, strict=True):
         kept, number = stream.kept(SLO_S), len(stream.answers)
         p99 = at(0.99, stream.latencies()) * 1e3
         what = f"{name}: of {number:,} requests within {SLO_S * 1e3:g} ms"
