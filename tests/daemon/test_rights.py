@@ -265,3 +265,21 @@ def test_hooks_have_the_rights_of_the_jobs_user(shared: Box, open_folder: Path) 
     until((open_folder / "whoami").read_text)
     found = {name: (open_folder / name).read_text() for name in ("before-start", "after-end")}
     assert set(found.values()) == {f"{NOBODY}\n"}
+
+
+@as_root
+def test_a_new_folder_of_the_systems_socket_is_open_to_its_users(
+    open_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The daemon's umask is for itself alone."""
+    from dovetail.daemon.http import server
+
+    folder = open_folder / "run"
+    place = Home(open_folder, folder / "dovetail.sock", system=True)
+    monkeypatch.setattr(server, "system_home", lambda: place)
+    before = os.umask(0o077)
+    try:
+        server._open_to_all(folder)
+    finally:
+        os.umask(before)
+    assert folder.stat().st_mode & 0o777 == 0o755

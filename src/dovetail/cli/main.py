@@ -38,6 +38,14 @@ _SECTIONS = {
         "dashboard": ("dovetail.cli.daemon.dashboard:dashboard", "Watch it all in a browser."),
     },
     "This installation": {
+        "install": (
+            "dovetail.cli.installation.commands:install",
+            "Let the daemon start with the machine.",
+        ),
+        "uninstall": (
+            "dovetail.cli.installation.commands:uninstall",
+            "Take that back; jobs and journal stay.",
+        ),
         "config": (
             "dovetail.cli.daemon.config:config",
             "Show and check the settings, and where they come from.",

@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 from contextlib import suppress
@@ -94,9 +95,20 @@ def _announce(home: Home, ready: int | None) -> None:
     temporary = home.note.with_suffix(".part")
     temporary.write_text(json.dumps(note))
     temporary.replace(home.note)
+    tell_systemd("READY=1")
     if ready is not None:
         os.write(ready, b"1")
         os.close(ready)
+
+
+def tell_systemd(what: str) -> None:
+    """Where a unit of `Type=notify` has started us. Jobs are not to tell it anything."""
+    address = os.environ.pop("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+        notify.connect("\0" + address[1:] if address.startswith("@") else address)
+        notify.sendall(what.encode())
 
 
 def _started() -> int:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from dovetail.daemon.http.network_access import NetworkAccess
 from dovetail.daemon.http.time_limits import Timed
 from dovetail.daemon.http.tls import Network
 from dovetail.daemon.users.system_accounts import group_called
+from dovetail.home import system_home
 from dovetail.worlds.shortage import Short, raise_limit
 
 if TYPE_CHECKING:
@@ -58,8 +60,15 @@ def _unix_socket(daemon: Daemon) -> socket.socket:
     home = daemon.home
     if not home.system:
         return listen_on(home.socket)
-    home.socket.parent.mkdir(mode=0o755, exist_ok=True)
+    _open_to_all(home.socket.parent)
     return listen_on(home.socket, 0o660, group_called(daemon.group, "--group"))
+
+
+def _open_to_all(folder: Path) -> None:
+    """Who may use the socket must come to it: our umask would keep them out of a new folder."""
+    folder.mkdir(exist_ok=True)
+    if folder == system_home().socket.parent:
+        folder.chmod(0o755)
 
 
 class QuietServer(Server):

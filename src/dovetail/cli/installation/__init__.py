@@ -1,0 +1,1 @@
+"""`dovetail install` and `uninstall`: a daemon that starts with the machine."""
