@@ -19,10 +19,10 @@ from dovetail.cli.installation.plan import (
     File,
     Folder,
     Link,
-    Pages,
+    ManPages,
     Remove,
-    RemovePages,
-    Run,
+    RemoveManPages,
+    RunProgram,
     Step,
     check_reachable,
     existing,
@@ -107,7 +107,7 @@ def uninstall(ctx: click.Context, system: bool, purge: bool, dry_run: bool, root
     steps: list[Step] = list(_stopping(system)) if root == Path("/") and systemd_runs() else []
     files = [where.unit, where.bash, where.zsh, where.fish, where.program]
     steps += existing([Remove(path) for path in files])
-    steps += [RemovePages(where.man)] if RemovePages(where.man).paths() else []
+    steps += [RemoveManPages(where.man)] if RemoveManPages(where.man).paths() else []
     if purge:
         _refuse_while_up(home)
         below = root / home.state.relative_to("/")
@@ -142,7 +142,7 @@ def _carry_out(steps: Sequence[Step], dry_run: bool) -> None:
 
 def _group_and_folders(home: Home, group: str, root: Path) -> Iterator[Step]:
     if root == Path("/") and not _group_exists(group):
-        yield Run(("groupadd", "--system", group))
+        yield RunProgram(("groupadd", "--system", group))
     yield Folder(root / home.state.relative_to("/"), 0o711)
 
 
@@ -162,7 +162,7 @@ def _files(cli: click.Command, where: Places, home: Home, group: str) -> Iterato
     for shell, path in (("bash", where.bash), ("zsh", where.zsh), ("fish", where.fish)):
         yield File(path, _marked(shell, script(shell, cli)))
     found = manual.pages(cli).items()
-    yield Pages(where.man, {name: f'.\\" {units.MARK}\n{text}' for name, text in found})
+    yield ManPages(where.man, {name: f'.\\" {units.MARK}\n{text}' for name, text in found})
     if home.state in (system_home().state, user_home().state):
         config = _SYSTEM_CONFIG.format(group=group) if group else _USER_CONFIG
         yield File(where.config, config, keep=True)
@@ -189,17 +189,17 @@ def _found_on_path(program: Path, where: Places) -> bool:
 def _starting(home: Home, system: bool) -> Iterator[Step]:
     """A daemon that was started by hand gives way to that of the unit; its jobs go on."""
     systemctl = ("systemctl",) if system else ("systemctl", "--user")
-    yield Run((*systemctl, "daemon-reload"))
-    yield Run((*systemctl, "enable", "dovetail"))
+    yield RunProgram((*systemctl, "daemon-reload"))
+    yield RunProgram((*systemctl, "enable", "dovetail"))
     if home.socket.exists():
         by_hand = (sys.executable, "-m", "dovetail.cli.main", "--home", str(home.state), "down")
-        yield Run(by_hand if not system else (*by_hand[:3], "down"), may_fail=True)
-    yield Run((*systemctl, "restart", "dovetail"))
+        yield RunProgram(by_hand if not system else (*by_hand[:3], "down"), may_fail=True)
+    yield RunProgram((*systemctl, "restart", "dovetail"))
 
 
 def _stopping(system: bool) -> Iterator[Step]:
     systemctl = ("systemctl",) if system else ("systemctl", "--user")
-    yield Run((*systemctl, "disable", "--now", "dovetail"), may_fail=True)
+    yield RunProgram((*systemctl, "disable", "--now", "dovetail"), may_fail=True)
 
 
 def _refuse_while_up(home: Home) -> None:

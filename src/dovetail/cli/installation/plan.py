@@ -50,7 +50,7 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Pages:
+class ManPages:
     """Many small files in one folder."""
 
     folder: Path
@@ -82,7 +82,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunProgram:
     words: tuple[str, ...]
     may_fail: bool = False
 
@@ -115,7 +115,7 @@ class Remove:
 
 
 @dataclass(frozen=True, slots=True)
-class RemovePages:
+class RemoveManPages:
     folder: Path
 
     def __str__(self) -> str:
@@ -129,7 +129,7 @@ class RemovePages:
             Remove(path).do()
 
 
-Step: TypeAlias = Folder | File | Pages | Link | Run | Remove | RemovePages
+Step: TypeAlias = Folder | File | ManPages | Link | RunProgram | Remove | RemoveManPages
 
 
 def _is_ours(path: Path) -> bool:
