@@ -12,6 +12,7 @@ from dovetail.sdk.batching.clockwork import Clockwork, Shepherd
 from dovetail.sdk.batching.forming import SLACK_S
 from dovetail.sdk.batching.in_time import largest_in_time
 from dovetail.sdk.batching.symphony import Symphony, window
+from dovetail.serving.rules.loading import GpuMemories
 from dovetail.serving.rules.pooled import Lines, NextBatch, ServerPool, one_pool
 from dovetail.serving.server import Server, ServerGroup
 from dovetail.serving.service import ServedModel
@@ -20,6 +21,8 @@ from dovetail.serving.site import ServingSite
 
 class NeverDisplaces:
     """A batch that has begun is ended."""
+
+    is_alike = True
 
     def __init__(self, services: Mapping[str, ServedModel]) -> None:
         self._most = {name: own.max_batch for name, own in services.items()}
@@ -34,9 +37,10 @@ class NeverDisplaces:
 class ClockworkPool(Clockwork):
     """Clockwork: a free GPU takes, of the batches that are in time, the one that has to begin first; of
     each service the largest. Requests that cannot be in time are dropped before they take any. It is
-    decided ahead_ms before the GPU is free."""
+    decided ahead_ms before the GPU is free. Models that do not fit together are loaded in wake_s."""
 
     ahead_ms: float = 5.0
+    gpu_memory_gb: float = inf
 
     def __post_init__(self) -> None:
         if not 0 <= self.ahead_ms < inf:
@@ -48,23 +52,50 @@ class ClockworkPool(Clockwork):
         return one_pool(services)
 
     def controller(self, site: ServingSite) -> ServerPool:
-        return ServerPool(MostUrgent(site.services), site, self.ahead_ms / 1e3)
+        return ServerPool(MostUrgent(site.services, self.gpu_memory_gb), site, self.ahead_ms / 1e3)
 
 
 class MostUrgent(NeverDisplaces):
-    """The largest batch of each service; of those the one that must begin first."""
+    """The largest batch of each service whose model is there; of those the one that must begin first.
+    Models that are not there are loaded, the one with most to do first."""
+
+    def __init__(self, services: Mapping[str, ServedModel], gpu_memory_gb: float) -> None:
+        super().__init__(services)
+        self._memories = GpuMemories(services, gpu_memory_gb)
+        self.is_alike = self._memories.holds_all
 
     def choose(self, now: float, server: Server, lines: Lines) -> NextBatch | float:
-        best, first = None, inf
+        best: NextBatch | None = None
+        first, again_at = inf, inf
+        missing: list[tuple[float, str]] = []
         for service, line in lines.items():
-            if line:
-                seconds = server.seconds[service]
-                skipped, size = largest_in_time(now, line, seconds, self._most[service])
-                if size:
-                    starts = line[skipped][2] - seconds[size]
-                    if best is None or starts < first:
-                        best, first = NextBatch(service, skipped, size), starts
-        return inf if best is None else best
+            if not line:
+                continue
+            seconds = server.seconds[service]
+            if not self.is_alike:
+                ready_at = self._memories.ready_at(server, service)
+                if ready_at > now:
+                    missing.append((len(line) * seconds[1], service))
+                    continue
+            skipped, size = largest_in_time(now, line, seconds, self._most[service])
+            if size:
+                starts = line[skipped][2] - seconds[size]
+                if best is None or starts < first:
+                    best, first = NextBatch(service, skipped, size), starts
+        if missing:
+            again_at = self._load(now, server, missing)
+        if best is None:
+            return again_at
+        if not self.is_alike:
+            self._memories.used(server, best.service)
+        return best
+
+    def _load(self, now: float, server: Server, missing: list[tuple[float, str]]) -> float:
+        """When the next of them will be there."""
+        work_s, service = max(missing)
+        if self._memories.ready_at(server, service) == inf:
+            self._memories.load(now, server, service, work_s)
+        return min(self._memories.ready_at(server, own) for _, own in missing)
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,8 @@ class NextBatch(NamedTuple):
 class Choosing(Protocol):
     """What differs between rules over a pool."""
 
+    is_alike: bool  # what one free server cannot begin, no other of its kind can
+
     def choose(self, now: float, server: Server, lines: Lines) -> NextBatch | float:
         """The batch that a free server begins now, or the time at which to ask again (infinite: when a
         request comes)."""
@@ -81,6 +83,7 @@ class ServerPool:
         self._servers: list[Server] = []
         self._quickest: dict[str, list[float]] = {}
         self._asked_at = inf
+        self._is_alike = True
 
     def arrived(self, request: Request) -> None:
         line = self.lines[request[1]]
@@ -103,18 +106,21 @@ class ServerPool:
 
     def _offer(self) -> None:
         """Free servers are given work until there is none for them."""
-        now = self._engine.now
-        while self._free:
-            server = self._free[0]
+        now, place = self._engine.now, 0
+        while place < len(self._free):
+            server = self._free[place]
             begins = now if server.batch is None else server.ends
             found = self._choosing.choose(begins, server, self.lines)
-            if not isinstance(found, NextBatch):
-                if found < self._asked_at:
-                    self._asked_at = found
-                    self._engine.at(found, self._asked_again)
+            if isinstance(found, NextBatch):
+                del self._free[place]
+                self._begin(server, found)
+                continue
+            if found < self._asked_at:
+                self._asked_at = found
+                self._engine.at(found, self._asked_again)
+            if self._is_alike:
                 return
-            del self._free[0]
-            self._begin(server, found)
+            place += 1
 
     def _asked_again(self, _: object) -> None:
         if self._asked_at == self._engine.now:
@@ -178,6 +184,8 @@ class ServerPool:
             service: min((own.seconds[service] for own in self._servers), key=itemgetter(1))
             for service in self.lines
         }
+        kinds = {own.kind for own in self._servers}
+        self._is_alike = self._choosing.is_alike and len(kinds) == 1
         self._offer()
 
     def left(self, server: Server) -> None:

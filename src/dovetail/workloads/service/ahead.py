@@ -89,7 +89,7 @@ class WakeAhead:
         rate = max(load.rate, expected, self._while_one_wakes(load))
         busy = (max(rate * load.service_s, load.in_flight) + load.queued) / design.at_once
         if not busy:
-            return Wish(0, "nobody asks", load.ready_in_s)
+            return Wish(0, "nobody asks", _patience_s(load))
         lost = load.displaced
         need = busy + (self.tight if lost else self.spare) * sqrt(busy)
         told = (
@@ -100,7 +100,7 @@ class WakeAhead:
         told += f"; one more answers in {load.ready_in_s:.3g} s"
         if lost:
             told += f" and costs training {lost:.3g} GPU-seconds"
-        return Wish(max(ceil(need - _ROUNDING), 1), told, load.ready_in_s + lost)
+        return Wish(max(ceil(need - _ROUNDING), 1), told, _patience_s(load))
 
     def _while_one_wakes(self, load: SeenLoad) -> float:
         """The rate of now and the swings between steps, as far as they happen while a replica wakes: a
@@ -112,3 +112,8 @@ class WakeAhead:
         swing = sqrt(fmean(own * own for own in swings))
         steps = min(load.ready_in_s / load.step_s, 1.0)
         return load.rate + self.sigmas * swing * sqrt(steps)
+
+
+def _patience_s(load: SeenLoad) -> Seconds | None:
+    """What giving a GPU away and taking it back costs; as the service has it, where that is unknown."""
+    return load.ready_in_s + load.displaced if load.ready_in_s else None
