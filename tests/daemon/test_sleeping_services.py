@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -82,3 +83,42 @@ def test_a_server_that_sleeps_by_itself_is_told_to(tmp_path: os.PathLike[str]) -
         assert ask_at(row["address"], "/?id=request").status == 200
         with open(notes) as file:
             assert file.read().split() == ["enter", "leave", "request"]
+
+
+SLEEPER = """
+import sys, time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+calls = []
+class Handler(BaseHTTPRequestHandler):
+    def answer(self):
+        if self.path in ("/sleep?level=1", "/wake_up"):
+            time.sleep(0.7)  # weights are moved
+            calls.append(self.path)
+        asleep = calls[-1:] == ["/sleep?level=1"]
+        body = " ".join(calls).encode()
+        self.send_response(500 if asleep and self.path == "/" else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    do_GET = do_POST = answer
+    def log_message(self, *args):
+        pass
+ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+
+
+def test_a_server_that_sleeps_by_itself_is_told_before_and_after_and_no_request_meets_it_asleep() -> (
+    None
+):
+    with service_daemon() as made:
+        made.serve(
+            command=[sys.executable, "-c", SLEEPER, "{port}"],
+            replicas={"min": 0, "max": 1},
+            idle_s=1,
+            sleep={"enter": "/sleep?level=1", "leave": "/wake_up"},
+        )
+        made.wait_for("asleep")
+        answer = made.ask()
+        assert (answer.status, answer.text) == (200, "/sleep?level=1 /wake_up")
+        made.wait_for("asleep")
+        assert made.ask().status == 200

@@ -11,6 +11,7 @@ from typing import Final
 from dovetail.daemon.services.ports import HOST, stranger_at
 
 _WITHIN_S = 5.0
+_SLEEP_WITHIN_S = 120.0
 _SOON_S, _SELDOM_S = 0.1, 5.0
 _PATIENCE = 3  # failures in a row after which a replica that was healthy is not
 
@@ -56,6 +57,10 @@ class HealthWatch:
         patient.failures = patient.failures + 1 if why else 0
         patient.healthy = not why or (patient.healthy and patient.failures < _PATIENCE)
         patient.due = monotonic() + (_SOON_S if why else _SELDOM_S)
+
+    def post(self, port: int, path: str) -> Future[str]:
+        """Beside the keeper, too: a server takes seconds to move its weights."""
+        return self._asking.submit(asked, port, "POST", path, _SLEEP_WITHIN_S)
 
     def is_healthy(self, number: int) -> bool:
         return number in self._patients and self._patients[number].healthy

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from time import monotonic
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from dovetail.core.view import View
 from dovetail.daemon.holds import ASLEEP, SERVICE_PAUSED
 from dovetail.daemon.service import Service
 from dovetail.daemon.services.gateways import GatewayLine, GatewayLost
-from dovetail.daemon.services.health import HealthWatch, asked
+from dovetail.daemon.services.health import HealthWatch
 from dovetail.daemon.services.ports import HOST
 from dovetail.daemon.services.recent_load import RecentLoad
 from dovetail.daemon.services.scene import SeenReplica, ServiceScene, scene_of
@@ -79,6 +80,7 @@ class ServiceKeeper:
         self._failed: tuple[str, str] = ("", "")  # the job that failed last, and what it said
         self._draining: Final[dict[int, float]] = {}  # by number: until when
         self._woken: Final[set[int]] = set()  # asleep by their server's own means
+        self._posted: Final[dict[int, Future[str]]] = {}  # to sleep, or to wake up
         self._wish: Final = SteadyWish(
             make_rule(scene.design.rule), patience_s, self.told, monotonic()
         )
@@ -144,7 +146,11 @@ class ServiceKeeper:
         return True
 
     def _time(self, scene: ServiceScene) -> None:
-        self.times.forget_all_but({own.number for own in scene.replicas})
+        there = {own.number for own in scene.replicas}
+        self.times.forget_all_but(there)
+        self._woken.intersection_update(there)
+        for gone in self._posted.keys() - there:
+            del self._posted[gone]
         for own in scene.replicas:
             if self.is_ready(own):
                 self.times.is_ready(own.number)
@@ -162,7 +168,7 @@ class ServiceKeeper:
         """Somebody drains, is asked for their health, or is waited for: then look again soon."""
         waited_for = bool(self.load.waiting or self.load.last["queued"])
         coming = any(not own.rests and not self.is_ready(own) for own in scene.replicas)
-        soon = self._draining or self.health.is_anxious or (coming and waited_for)
+        soon = self._draining or self._woken or self.health.is_anxious or (coming and waited_for)
         return _SOON_S if soon else _TICK_S
 
     def _heed(self, row: dict[str, Any]) -> None:
@@ -230,7 +236,7 @@ class ServiceKeeper:
 
     def _more(self, scene: ServiceScene, missing: int) -> list[Make]:
         """Whoever drains goes on; then sleepers are woken; then new ones are started."""
-        for number in list(self._draining)[:missing]:
+        for number in [own for own in self._draining if own not in self._posted][:missing]:
             del self._draining[number]
             missing -= 1
         resting = [own for own in scene.replicas if own.rests][:missing]
@@ -269,7 +275,7 @@ class ServiceKeeper:
             own = known.get(number)
             if own is None or own.rests:
                 del self._draining[number]
-            elif self._has_drained(number) or monotonic() > until:
+            elif (self._has_drained(number) or monotonic() > until) and self._sleeps(scene, own):
                 found.append(self._put_away(scene, own))
         return found
 
@@ -278,13 +284,27 @@ class ServiceKeeper:
         told = [row for row in self._rows or () if row["id"] == str(number)]
         return bool(told) and told[0]["standing"] == DRAINING and not self.busy.get(str(number))
 
+    def _sleeps(self, scene: ServiceScene, own: SeenReplica) -> bool:
+        """Its server has been told to sleep, if it can and is not to end, and has answered."""
+        sleep = self._spec.sleep
+        if sleep is None or (scene.design.idle_s is None and not scene.is_paused):
+            return True
+        return self._answered(own, sleep.enter, "does not go to sleep")
+
+    def _answered(self, own: SeenReplica, path: str, trouble: str) -> bool:
+        call = self._posted.get(own.number)
+        if call is None:
+            call = self._posted[own.number] = self.health.post(own.port, path)
+        if not call.done():
+            return False
+        del self._posted[own.number]
+        if why := call.result():
+            log.warning("service %s: replica %s %s: %s", self.id, own.number, trouble, why)
+        return True
+
     def _put_away(self, scene: ServiceScene, own: SeenReplica) -> Make:
         if scene.design.idle_s is None and not scene.is_paused:
             return self._ended(own.job, "its service does not need it any more")
-        if self._spec.sleep is not None and (
-            why := asked(own.port, "POST", self._spec.sleep.enter)
-        ):
-            log.warning("service %s: replica %s does not go to sleep: %s", self.id, own.number, why)
         reason = SERVICE_PAUSED if scene.is_paused else ASLEEP
         return lambda view, now: [Held(now, own.job, reason)] if own.job in view.tracks else []
 
@@ -337,10 +357,9 @@ class ServiceKeeper:
         if self._spec.sleep is None:
             return
         for own in scene.replicas:
-            if own.number in self._woken and self.health.is_healthy(own.number):
+            is_up = own.number in self._woken and self.health.is_healthy(own.number)
+            if is_up and self._answered(own, self._spec.sleep.leave, "sleeps on"):
                 self._woken.discard(own.number)
-                if why := asked(own.port, "POST", self._spec.sleep.leave):
-                    log.warning("service %s: replica %s sleeps on: %s", self.id, own.number, why)
 
     def _standing(self, own: SeenReplica) -> str:
         if own.number in self._draining and own.runs:
