@@ -24,7 +24,7 @@ from dovetail.core.state import State
 from dovetail.core.view import IndexSpec
 from dovetail.extras import needed_by
 from dovetail.models.cost import Costs, rates_of
-from dovetail.models.epochs import ADAPTIVE, FIXED, Training
+from dovetail.models.epochs import ADAPTIVE, FIXED, SHARED, Training
 from dovetail.models.failures import NodeFailures
 from dovetail.models.hourly import Hourly
 from dovetail.models.leases import Leased
@@ -33,7 +33,7 @@ from dovetail.models.speed_table import SpeedTable
 from dovetail.models.workload import Arrival
 from dovetail.policies.registry import (
     Knowledge,
-    chooses_batches,
+    batches_under,
     deals_leases,
     make,
     place_named,
@@ -80,12 +80,12 @@ class Experiment:
             return replace(self, arrivals=[replace(a, course=None) for a in self.arrivals])
         if self.training is None:
             return self
-        batches = self.batches or (ADAPTIVE if chooses_batches(policy) else FIXED)
+        batches = self.batches or batches_under(policy)
         if batches == FIXED and self.training.tables is None:
             return self
         from dovetail.models.adaptive_epochs import adaptive, by_kind
 
-        course = adaptive if batches == ADAPTIVE else by_kind
+        course = by_kind if batches == FIXED else adaptive
         return replace(self, arrivals=[course(a) for a in self.arrivals], batches=batches)
 
     @property
@@ -107,7 +107,7 @@ class Experiment:
             facts["training"] = self.training
             if self.training.tables is not None:
                 speed = "one-gpu"
-            elif self.batches != ADAPTIVE:  # else jobs tell how fast they are
+            elif self.batches not in (ADAPTIVE, SHARED):  # else jobs tell how fast they are
                 speed, left = "packed", "iterations"
         services = tuple(sorted(a.work_s * a.job.gpus for a in self.arrivals))
         believed = self.charged() if self.believed is None else self.believed
@@ -140,13 +140,21 @@ class Experiment:
             speed = by_table(self.speed_table, otherwise=speed)
         return SimulatedCluster(
             self.nodes,
-            self.arrivals,
+            self._told_of_each_other(),
             tenants=self.tenants,
             node_events=self.node_events,
             failures=self.failures,
             speed=speed if uneven or self.speed_table is not None else None,
             interference=None if self.pair_speed is None else same_for_all_pairs(self.pair_speed),
         )
+
+    def _told_of_each_other(self) -> Sequence[Arrival]:
+        """Made anew for each world: a run must not know what was seen in another."""
+        if self.batches != SHARED:
+            return self.arrivals
+        from dovetail.models.adaptive_epochs import sharing
+
+        return sharing(self.arrivals)
 
 
 def with_interruption_cost(

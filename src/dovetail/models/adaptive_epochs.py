@@ -8,7 +8,7 @@ new, and chooses its batch again.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, final
 
@@ -19,6 +19,7 @@ from dovetail.models.epochs import TrainingRun
 from dovetail.models.goodput import BatchRange, GradientNoise
 from dovetail.models.goodput_agent import BatchAgent
 from dovetail.models.goodput_fit import SeenStep
+from dovetail.models.shared_steps import SharedSteps
 from dovetail.models.workload import Arrival
 
 MOST_GPUS: Final = 64  # nobody has measured more
@@ -30,6 +31,7 @@ class AdaptiveRun:
 
     run: TrainingRun
     wanted: int | None = None  # a batch that it uses everywhere
+    shared: SharedSteps | None = None  # what all jobs of the application have seen, if they say so
 
     def __call__(self) -> AdaptiveCourse:
         return AdaptiveCourse(self)
@@ -73,7 +75,7 @@ class AdaptiveCourse:
     def __init__(self, own: AdaptiveRun) -> None:
         self._own: Final = own
         self._run: Final = own.run
-        self._agent: Final = BatchAgent(own.wanted)
+        self._agent: Final = BatchAgent(own.wanted, own.shared)
         self._done: Final = own.run.application.curves.progress
         self._reference: Final = own.run.reference()
         self._usual_rates: Final = own.run.rates(packed(own.run.gpus))
@@ -175,6 +177,19 @@ def adaptive(arrival: Arrival, most_gpus: int = MOST_GPUS) -> Arrival:
     most = 1 if one_gpu else min(limits.largest // limits.local_least, most_gpus)
     job = replace(arrival.job, gpus=1, min_gpus=1, max_gpus=most)
     return replace(arrival, job=job, course=AdaptiveRun(run, limits.largest if one_gpu else None))
+
+
+def sharing(arrivals: Iterable[Arrival]) -> list[Arrival]:
+    """The same jobs; those of one application know what any of them has seen."""
+    known: dict[str, SharedSteps] = {}
+    found = []
+    for arrival in arrivals:
+        course = arrival.course
+        if isinstance(course, AdaptiveRun):
+            shared = known.setdefault(course.run.application.name, SharedSteps())
+            arrival = replace(arrival, course=replace(course, shared=shared))
+        found.append(arrival)
+    return found
 
 
 def by_kind(arrival: Arrival) -> Arrival:

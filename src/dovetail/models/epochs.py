@@ -22,6 +22,7 @@ MEASURED: Final = "measured"  # what a sample is worth is as the gradients say
 POLLUX_ROUND_S: Final = 60.0
 FIXED: Final = "fixed"  # a job keeps the batch of its workload
 ADAPTIVE: Final = "adaptive"  # or chooses it itself, by its goodput
+SHARED: Final = "shared"  # likewise, knowing the steps that all jobs of its application have seen
 LINEAR: Final = "linear"  # every sample is worth the same
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,15 @@ Floats: TypeAlias = NDArray[np.float64]
 
 _CANDIDATES: Final = 50  # batch sizes that are tried, in geometric steps
 _ROUNDING: Final = 1e-8  # a quotient so little above a whole number is that number
+
+
+class StepLaw(Protocol):
+    """How long a step takes. Equal laws have equal hashes."""
+
+    def __hash__(self) -> int: ...
+
+    def step(self, nodes: Numbers, gpus: Numbers, local: Numbers, accumulated: Numbers) -> Numbers:
+        """Seconds of one step that puts `accumulated` batches aside before the one it synchronises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +53,6 @@ class StepTimes:
         return np.where(np.asarray(gpus) > 1, alpha + beta * np.maximum(gpus - 2, 0), 0.0)
 
     def step(self, nodes: Numbers, gpus: Numbers, local: Numbers, accumulated: Numbers) -> Numbers:
-        """Seconds of one step that puts `accumulated` batches aside before the one it synchronises."""
         computing = self.computing(local)
         both = computing**self.gamma + self.synchronising(nodes, gpus) ** self.gamma
         return accumulated * computing + both ** (1.0 / self.gamma)
@@ -91,7 +99,7 @@ def efficiency(noise: GradientNoise, scale: Numbers) -> Numbers:
 
 
 def throughput(
-    times: StepTimes, nodes: Numbers, gpus: Numbers, local: Numbers, accumulated: Numbers
+    times: StepLaw, nodes: Numbers, gpus: Numbers, local: Numbers, accumulated: Numbers
 ) -> Numbers:
     """Samples a second."""
     return gpus * local * (accumulated + 1) / times.step(nodes, gpus, local, accumulated)
@@ -108,7 +116,7 @@ def split(batch: Numbers, gpus: Numbers, limits: BatchRange) -> tuple[Numbers, N
 
 
 def best_batch(
-    times: StepTimes, noise: GradientNoise, limits: BatchRange, nodes: Numbers, gpus: Numbers
+    times: StepLaw, noise: GradientNoise, limits: BatchRange, nodes: Numbers, gpus: Numbers
 ) -> BatchChoice:
     """The batch of highest goodput, of 50 between the least these GPUs can share and the largest;
     goodput 0 where there is none."""
@@ -127,7 +135,7 @@ def best_batch(
 
 @lru_cache(maxsize=4096)  # a policy asks for all numbers of GPUs in every round
 def goodputs(
-    times: StepTimes, noise: GradientNoise, limits: BatchRange, spots: tuple[tuple[int, int], ...]
+    times: StepLaw, noise: GradientNoise, limits: BatchRange, spots: tuple[tuple[int, int], ...]
 ) -> tuple[float, ...]:
     """The best goodput, in initial batches a second, for each pair of nodes and GPUs."""
     nodes, gpus = np.array(spots).T

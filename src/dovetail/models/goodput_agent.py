@@ -6,28 +6,33 @@ step times and its batches on each GPU kind it has seen, and the noise of its gr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, NamedTuple, final
 
 from dovetail.models.goodput import (
     BatchRange,
     GradientNoise,
+    StepLaw,
     StepTimes,
     best_batch,
     goodputs,
     split,
 )
 from dovetail.models.goodput_fit import SeenStep, fitted
+from dovetail.models.shared_steps import SharedSteps, SharedTimes
 
 _NOISE: Final = "goodput noise"
 _LAW: Final = "goodput law "  # and the GPU kind
+_STEPS: Final = "goodput steps "  # and the GPU kind
+_MOST_STEPS: Final = 64  # that one job tells of a kind: its last ones
 
 
 class KindLaw(NamedTuple):
     """What a job knows of itself on one GPU kind."""
 
-    times: StepTimes
+    times: StepLaw
     batches: BatchRange
     most_gpus: int  # that it has had there
 
@@ -38,6 +43,7 @@ class ToldGoodput:
 
     noise: GradientNoise
     laws: Mapping[str, KindLaw]
+    steps: Mapping[str, tuple[SeenStep, ...]] = field(default_factory=dict)  # if it shares them
 
     @property
     def most_gpus(self) -> int:
@@ -60,18 +66,22 @@ class ToldGoodput:
 @final
 @dataclass(slots=True)
 class BatchAgent:
-    """Learns from every step; `wanted` is a batch that it must use, None where it may choose."""
+    """Learns from every step; `wanted` is a batch that it must use, None where it may choose.
+    `shared` is what all jobs of its application have seen; None: it knows only its own steps."""
 
     wanted: int | None = None
+    shared: SharedSteps | None = None
     _noise: GradientNoise | None = None
     _seen: dict[str, dict[tuple[int, int, int], SeenStep]] = field(default_factory=dict)
     _laws: dict[str, KindLaw] = field(default_factory=dict)
 
     def choose(self, kind: str, nodes: int, gpus: int, batches: BatchRange) -> tuple[int, int]:
         """The batch on each GPU at a time, and how many are put aside before one is synchronised."""
-        law = self._laws.get(kind)
-        if self.wanted is None and law is not None and self._noise is not None:
-            best = best_batch(law.times, self._noise, batches, nodes, gpus)
+        times, noise = self._times(kind), self._noise
+        if noise is None and self.shared is not None:
+            noise = self.shared.noise
+        if self.wanted is None and times is not None and noise is not None:
+            best = best_batch(times, noise, batches, nodes, gpus)
             local, aside = int(best.local), int(best.accumulated)
         else:
             batch = self.wanted or max(batches.initial, batches.local_least * gpus)
@@ -86,15 +96,26 @@ class BatchAgent:
             return news
         seen[step[:3]] = step
         most = max(gpus for _, gpus, _ in seen)
-        self._laws[kind] = KindLaw(fitted(tuple(seen.values())), batches, most)
+        if self.shared is not None:
+            self.shared.saw(kind, [step], noise)
+        times = self._times(kind) if self.shared else fitted(tuple(seen.values()))
+        assert times is not None
+        self._laws[kind] = KindLaw(times, batches, most)
         return True
+
+    def _times(self, kind: str) -> StepLaw | None:
+        if self.shared is not None:
+            return self.shared.times(kind)
+        return self._laws[kind].times if kind in self._laws else None
 
     def told(self) -> dict[str, float | str]:
         """What it knows, as metrics of a report."""
         if self._noise is None:
             return {}
         laws = {f"{_LAW}{kind}": _text(*_law_numbers(law)) for kind, law in self._laws.items()}
-        return {_NOISE: _text(self._noise.sqr, self._noise.var), **laws}
+        steps = {f"{_STEPS}{kind}": _steps_text(own.values()) for kind, own in self._seen.items()}
+        told: dict[str, float | str] = {_NOISE: _text(self._noise.sqr, self._noise.var), **laws}
+        return told if self.shared is None else {**told, **steps}
 
 
 def read_goodput(metrics: Mapping[str, float | str]) -> ToldGoodput | None:
@@ -107,11 +128,28 @@ def read_goodput(metrics: Mapping[str, float | str]) -> ToldGoodput | None:
         for name, value in metrics.items()
         if name.startswith(_LAW) and isinstance(value, str)
     }
-    return ToldGoodput(GradientNoise(*_numbers(noise)), laws) if laws else None
+    steps = {
+        name[len(_STEPS) :]: _steps(value)
+        for name, value in metrics.items()
+        if name.startswith(_STEPS) and isinstance(value, str)
+    }
+    return ToldGoodput(GradientNoise(*_numbers(noise)), laws, steps) if laws else None
+
+
+def _steps_text(seen: Iterable[SeenStep]) -> str:
+    return ";".join([_text(*step) for step in [*seen][-_MOST_STEPS:]])
+
+
+@lru_cache(maxsize=4096)  # a report is read by every decision until the next one
+def _steps(text: str) -> tuple[SeenStep, ...]:
+    rows = [_numbers(part) for part in text.split(";") if part]
+    return tuple([SeenStep(*[int(own) for own in row[:3]], *row[3:]) for row in rows])
 
 
 def _law_numbers(law: KindLaw) -> tuple[float, ...]:
-    times, batches = law.times, law.batches
+    batches = law.batches
+    times = law.times.law if isinstance(law.times, SharedTimes) else law.times
+    assert isinstance(times, StepTimes)
     of_times = (
         times.alpha_c,
         times.beta_c,

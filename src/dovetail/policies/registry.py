@@ -12,6 +12,7 @@ from dovetail.core.loop import Policy
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.plan import Place
 from dovetail.models.cost import Costs
+from dovetail.models.epochs import FIXED
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.predict.duration import Predictor
 from dovetail.predict.learned import LearnedAnswer, learns
@@ -174,9 +175,9 @@ def make(text: str, place: Place, knowledge: Knowledge) -> Policy:
     return policy
 
 
-def chooses_batches(text: str) -> bool:
-    """Is it one of those whose authors let jobs choose their batch?"""
-    return bool(getattr(find(text.partition(":")[0]), "adaptive_batches", False))
+def batches_under(text: str) -> str:
+    """How jobs that can choose their batch do so under it, as its authors have it."""
+    return str(getattr(find(text.partition(":")[0]), "batches", FIXED))
 
 
 def deals_leases(text: str) -> bool:

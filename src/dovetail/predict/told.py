@@ -1,8 +1,9 @@
 """What jobs of one model have told of their goodput, put together: a new job begins with what is known.
 
 A job tells the law of its step times on each GPU kind it has been on, and the noise of its gradients
-(`models.goodput_agent`). The law is the model's: the one that rests on most GPUs is taken for all. The
-noise is the job's own; before it has told any, that with which another job of the model began.
+(`models.goodput_agent`), or its very steps. The law is the model's: the one of all steps that were
+told, else the one that rests on most GPUs. The noise is the job's own; before it has told any, that
+with which another job of the model began.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dovetail.models.speed_table import model_type
 if TYPE_CHECKING:  # numpy is loaded only where a job tells of its goodput
     from dovetail.models.goodput import GradientNoise
     from dovetail.models.goodput_agent import KindLaw, ToldGoodput
+    from dovetail.models.shared_steps import SharedSteps
 
 
 @final
@@ -30,6 +32,7 @@ class ToldByModel:
         self.watches = WAITS | RUNS | ENDS | RECALLS | REPORTS
         self._laws: Final[dict[str, dict[str, KindLaw]]] = {}
         self._noise: Final[dict[str, GradientNoise]] = {}
+        self._steps: Final[dict[str, SharedSteps]] = {}
 
     def waits(self, track: Track) -> None:
         self.recall(track)
@@ -52,9 +55,13 @@ class ToldByModel:
         model = _model(track.job)
         self._noise.setdefault(model, told.noise)
         known = self._laws.setdefault(model, {})
+        if model not in self._steps:
+            self._steps[model] = _shared()
         for kind, law in told.laws.items():
             if kind not in known or known[kind].most_gpus <= law.most_gpus:
                 known[kind] = law
+        for kind, steps in told.steps.items():
+            self._steps[model].saw(kind, steps, told.noise)
 
     def of(self, track: Track) -> ToldGoodput | None:
         """What is believed of the job; None: no job of its model has told anything."""
@@ -65,7 +72,11 @@ class ToldByModel:
         from dovetail.models.goodput_agent import ToldGoodput
 
         own = _told(track.metrics)
-        return ToldGoodput(self._noise[model] if own is None else own.noise, laws)
+        steps = self._steps[model]
+        known = {
+            kind: law._replace(times=steps.times(kind) or law.times) for kind, law in laws.items()
+        }
+        return ToldGoodput(self._noise[model] if own is None else own.noise, known)
 
 
 def _told(metrics: Mapping[str, float | str]) -> ToldGoodput | None:
@@ -74,6 +85,12 @@ def _told(metrics: Mapping[str, float | str]) -> ToldGoodput | None:
     from dovetail.models.goodput_agent import read_goodput
 
     return read_goodput(metrics)
+
+
+def _shared() -> SharedSteps:
+    from dovetail.models.shared_steps import SharedSteps
+
+    return SharedSteps()
 
 
 def _model(job: Job) -> str:

@@ -9,7 +9,7 @@ import click
 
 from dovetail.cli.named import Named
 from dovetail.experiments.files import named
-from dovetail.models.epochs import ADAPTIVE, FIXED, LINEAR, MEASURED
+from dovetail.models.epochs import ADAPTIVE, FIXED, LINEAR, MEASURED, SHARED
 from dovetail.models.scaling import USUAL_SCALING
 
 Command: TypeAlias = Callable[..., Any]
@@ -125,9 +125,10 @@ _TRAINING = (
     ),
     click.option(
         "--batches",
-        type=click.Choice([FIXED, ADAPTIVE]),
+        type=click.Choice([FIXED, ADAPTIVE, SHARED]),
         help="With --applications: do jobs keep the batch of the workload, or choose it by their "
-        "goodput?  [as the policy's authors have it]",
+        "goodput, from their own steps (adaptive) or from those of all jobs of their application "
+        "(shared)?  [as the policy's authors have it]",
     ),
 )
 _COST = (

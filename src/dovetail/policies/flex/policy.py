@@ -13,6 +13,7 @@ from dovetail.core.model import Job, JobId, Seconds
 from dovetail.core.plan import Place
 from dovetail.core.track import Track
 from dovetail.core.view import View
+from dovetail.models.epochs import SHARED
 from dovetail.policies.deadline.believed import unpromised, word_of
 from dovetail.policies.flex.beliefs import Believed, Supply, is_shared_out, supply_of
 from dovetail.policies.flex.promises import KEY, NOTHING_PROMISED, Promised, plan_of, promised
@@ -41,7 +42,7 @@ class Flex:
     at again while nothing else happens.
     """
 
-    adaptive_batches: ClassVar[bool] = True  # jobs that can choose their batch may do so
+    batches: ClassVar[str] = SHARED  # jobs that can choose their batch may do so
     place: Place = consolidated
     predictor: Predictor = HistoryMean()
     speeds: SpeedPredictor = SameEverywhere()

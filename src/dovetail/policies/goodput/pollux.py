@@ -10,6 +10,7 @@ from dovetail.core.entries import Action
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.plan import Place, Plan
 from dovetail.core.view import View
+from dovetail.models.epochs import ADAPTIVE
 from dovetail.policies.goodput.taking import Row, others_first, take
 from dovetail.policies.placement import consolidated
 from dovetail.policies.rounds import Turn, turn
@@ -32,7 +33,7 @@ class Pollux:
     `parts` above one, nodes and jobs are dealt out and each part is searched for itself.
     """
 
-    adaptive_batches: ClassVar[bool] = True
+    batches: ClassVar[str] = ADAPTIVE
     place: Place = consolidated
     speeds: SpeedPredictor = SameEverywhere()
     round_s: Seconds = 60.0

@@ -10,6 +10,7 @@ from dovetail.core.entries import Action
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.plan import Place, Plan
 from dovetail.core.view import View
+from dovetail.models.epochs import ADAPTIVE
 from dovetail.policies.goodput.taking import Row, others_first, take
 from dovetail.policies.placement import consolidated
 from dovetail.policies.rounds import Turn, turn
@@ -32,7 +33,7 @@ class Sia:
     it solves as many smaller programs, each for a part of the jobs and of the GPUs.
     """
 
-    adaptive_batches: ClassVar[bool] = True
+    batches: ClassVar[str] = ADAPTIVE
     place: Place = consolidated
     speeds: SpeedPredictor = SameEverywhere()
     round_s: Seconds = 60.0
