@@ -19,6 +19,7 @@ from dovetail.models.goodput_fit import SeenStep
 from dovetail.policies.goodput.node_parts import dealt_out
 from dovetail.policies.goodput.pollux import Pollux
 from dovetail.policies.pop import InParts
+from dovetail.policies.registry import batches_under
 from dovetail.policies.rounds import turn
 from dovetail.policies.solving import Solving
 from dovetail.testing import arrival, job, nodes, placement, run_trace
@@ -140,4 +141,6 @@ def test_in_parts_nodes_that_share_a_job_stay_together_and_all_is_dealt_out() ->
 
 def test_pop_solves_beside_the_loop_as_its_policy_does() -> None:
     assert isinstance(InParts(policy=Pollux(), k=2), Solving)
-    assert InParts(policy=Pollux(), k=2).adaptive_batches is True
+    assert batches_under("pop:k=2:policy=pollux") == batches_under("pollux") == "adaptive"
+    assert batches_under("flex") == "shared"
+    assert batches_under("fifo") == "fixed"

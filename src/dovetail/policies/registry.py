@@ -177,7 +177,11 @@ def make(text: str, place: Place, knowledge: Knowledge) -> Policy:
 
 def batches_under(text: str) -> str:
     """How jobs that can choose their batch do so under it, as its authors have it."""
-    return str(getattr(find(text.partition(":")[0]), "batches", FIXED))
+    found = find(text.partition(":")[0])
+    split = CATALOGUE.given(text, settable(found)).get("policy")
+    return (
+        str(getattr(found, "batches", FIXED)) if split is None else batches_under(unwrapped(split))
+    )
 
 
 def deals_leases(text: str) -> bool:
