@@ -17,6 +17,7 @@ from dovetail.serving.latency import AffineLatency
 from dovetail.serving.request import Request
 from dovetail.serving.service import ServedModel
 from dovetail.serving.simulation import ServingScene, simulate
+from dovetail.serving.summary_table import table
 from dovetail.serving.traffic.catalogue import make as traffic
 from language_replaying import replayed
 from language_step_by_step import StepByStep, Told
@@ -70,7 +71,8 @@ def test_a_request_that_never_fits_is_dropped_and_the_others_are_served() -> Non
     huge = Request(1.0, "chat", inf, 6000, 10)
     small = Request(2.0, "chat", inf, 10, 10)
     row = simulate(scene(), "continuous", [huge, small]).summary()
-    assert (row["served"], row["dropped"]) == (1, 1)
+    assert (row["served"], row["dropped"], row["too_long"]) == (1, 1, 1)
+    assert "1 dropped: with their answers they are longer than the KV memory" in table([row])
 
 
 def test_a_request_without_tokens_is_refused() -> None:

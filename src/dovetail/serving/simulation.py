@@ -75,6 +75,8 @@ class ServingOutcome:
             "gpu_hours": self.gpu_hours,
             "cost": self.cost,
         }
+        if whole.too_long:
+            row["too_long"] = whole.too_long
         if first.count:
             row |= {"p50_first_token_s": first.quantile(0.5)}
             row |= {"p99_first_token_s": first.quantile(0.99)}

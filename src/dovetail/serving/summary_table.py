@@ -45,6 +45,10 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     lines = _block(rows, _COLUMNS)
     if any("tokens_per_s" in row for row in rows):
         lines += ["", *_block(rows, _TOKENS), *wrapped(_ABOUT_TOKENS)]
+    if too_long := max([row.get("too_long", 0) for row in rows], default=0):
+        lines += wrapped(
+            f"{too_long:,} dropped: with their answers they are longer than the KV memory of a replica"
+        )
     if any("training_gpu_hours" in row for row in rows):
         lines += ["", *_block(rows, _TRAINING)]
     return "\n".join(lines)

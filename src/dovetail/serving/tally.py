@@ -77,7 +77,9 @@ class TimeHistogram:
 class ServiceTally:
     """Of one service."""
 
-    __slots__ = ("between_tokens", "dropped", "first_token", "good", "latency", "tokens")
+    __slots__ = (
+        *("between_tokens", "dropped", "first_token", "good", "latency", "tokens", "too_long"),
+    )
 
     def __init__(self) -> None:
         self.good = 0  # answered in time
@@ -86,6 +88,7 @@ class ServiceTally:
         self.first_token = TimeHistogram()  # of language models only
         self.between_tokens = TimeHistogram()  # the mean of each answer of more than one
         self.tokens = 0
+        self.too_long = 0  # dropped, because no replica has memory for it
 
     @property
     def served(self) -> int:
@@ -99,6 +102,7 @@ class ServiceTally:
         self.good += other.good
         self.dropped += other.dropped
         self.tokens += other.tokens
+        self.too_long += other.too_long
         self.latency.merge(other.latency)
         self.first_token.merge(other.first_token)
         self.between_tokens.merge(other.between_tokens)
@@ -151,6 +155,11 @@ class ServingTally:
         if tokens > 1:
             own.between_tokens.add((now - first_token_at) / (tokens - 1))
         self.answered(request.service, (request,), now)
+
+    def dropped_as_too_long(self, service: str, now: float) -> None:
+        """A request to a language model that would not fit into an empty replica."""
+        self.by_service[service].too_long += 1
+        self.dropped(service, now)
 
     def whole(self) -> ServiceTally:
         """All services together."""

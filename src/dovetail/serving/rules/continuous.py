@@ -96,7 +96,7 @@ class ContinuousController:
         if sequence.prompt + sequence.output <= most:
             self._route(sequence)
         else:
-            self._site.drop(request.service)
+            self._site.tally.dropped_as_too_long(request.service, self._engine.now)
 
     def _route(self, sequence: Sequence) -> None:
         replicas = self._replicas[sequence.request.service]
