@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks import (
     allocation,
+    dashboard,
     decisions,
     elastic_live,
     flex_deadlines,
@@ -304,6 +305,7 @@ SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
     "forecasts": forecasts.measured,
     "live": a_live_daemon,
     "elastic_live": elastic_live.measured,
+    "dashboard": dashboard.measured,
     "gateway": gateway.measured,
     "serving": serving.measured,
     "retention": retention.measured,
