@@ -1,5 +1,5 @@
-"""What open pages cost the daemon, and how soon they show what happens. Processor time is of the daemon's
-process alone; times in a browser are of Chromium without a screen, through `dovetail dashboard`."""
+"""What open pages cost the daemon, and how soon they show what happens. Processor time is of the
+daemon alone; times in a browser are of Chromium without a screen, through `dovetail dashboard`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def measured() -> Iterator[Line]:
     if chromium is None:
         print("     chromium or playwright is not here: what a browser sees is left out")
         return
-    with live.daemon(slots=2) as (client, home), _bridge(home) as link, sync_playwright() as play:
+    with live.daemon(slots=16) as (client, home), _bridge(home) as link, sync_playwright() as play:
         browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page()
         page.goto(link)
@@ -111,7 +111,8 @@ def _costs(client: Client, home: Path) -> Iterator[Line]:
     )  # fmt: skip
     share, mb, _ = _share(pid, socket, users, number, _ASKED_BY_NOW)
     yield Line(
-        f"{pages} pages Now with all that they ask", f"{share - alone:.1%} of a core, {mb:.0f} MB",
+        f"{pages} pages Now while the queue moves all the time",
+        f"{share - alone:.1%} of a core, {mb:.0f} MB",
         "under 5 %, 50 MB", share - alone < 0.05 and mb < 50,
     )  # fmt: skip
 
@@ -176,7 +177,7 @@ def _journal_to_pixel(page: Any, client: Client) -> Line:
     for number in range(_APPEARANCES):
         name = f"seen{number:03}"
         page.evaluate(f"({_WATCH.strip()})({name!r}).then((at) => {{ window.seenAt = at; }}); null")
-        (job_id,), _ = live.submit(client, 1, name=name, command=["sleep", "0.05"])
+        (job_id,), _ = live.submit(client, 1, name=name, command=["sleep", "1"])
         seen_at = float(page.evaluate(_SEEN))
         took.append(1000 * (seen_at - client.get(f"/v1/jobs/{job_id}")["submitted_at"]))
         page.wait_for_timeout(150 + 7 * (number % 40))

@@ -187,7 +187,10 @@ function askStarts(ids) {
 const refreshAll = atMost(250, anew);
 const refreshQueue = atMost(500, () => queue.renew());
 const refreshCost = atMost(10000, renewCost);
+// A job that goes on running and reports moves nobody in the queue.
+const movesTheQueue = (message) => !message.complete || message.settings || message.jobs.some((row) => row.phase !== "running" || !now.running.has(row.id));
 onChange((message) => {
+  const moved = movesTheQueue(message);
   if (!message.complete || !now.told) refreshAll();
   else {
     for (const row of message.jobs) take(row, message.at);
@@ -196,8 +199,10 @@ onChange((message) => {
     show();
   }
   if (message.settings && message.seq) refreshAll();
-  refreshQueue();
-  renewAhead();
+  if (moved) {
+    refreshQueue();
+    renewAhead();
+  }
   refreshCost();
 });
 for (const name of ["#colour", "#mine"]) $$(name).addEventListener("change", () => { lanes.draw(); queue.renew(); });
