@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Mapping, Sequence
+from csv import DictWriter
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -20,6 +21,7 @@ from dovetail.experiments.experiment import Experiment
 from dovetail.experiments.experiment import simulate as run_experiment
 from dovetail.library.frames import as_frame
 from dovetail.library.trace_files import TraceGiven, as_trace
+from dovetail.results.fairness import finish_time_fairness
 from dovetail.results.record import JobOutcome, RunRecord
 from dovetail.traces.clusters.cluster_text import read_cluster, read_cluster_tenants
 
@@ -86,8 +88,21 @@ class Simulation:
 
     def jobs(self, frame: str | None = None) -> Any:
         """A row for each job: a frame of pandas or polars if one of them is installed, else a list of
-        dictionaries. `slowdown` is the time in the system by the time at work."""
+        dictionaries. `slowdown` is the time in the system by the time at work; `fairness` that of its
+        finish (`results.fairness`)."""
         return as_frame(job_rows(self), frame)
+
+    def csv(self, path: str | PathLike[str], *columns: str) -> Path:
+        """Write the jobs as CSV: these columns, or all."""
+        rows = job_rows(self)
+        known = list(rows[0]) if rows else []
+        if unknown := [name for name in columns if name not in known]:
+            raise BadInput(f"there is no column {unknown[0]!r}; there are {', '.join(known)}")
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            table = DictWriter(file, columns or known, extrasaction="ignore")
+            table.writeheader()
+            table.writerows(rows)
+        return Path(path)
 
     def by(self, column: str, frame: str | None = None) -> Any:
         """The means over the jobs of each `user`, `tenant`, number of `gpus` or `outcome`."""
@@ -96,7 +111,8 @@ class Simulation:
         groups: dict[Any, list[JobOutcome]] = {}
         for own in self.rows:
             groups.setdefault(getattr(own, column), []).append(own)
-        rows = [{column: value, **_means(own)} for value, own in sorted(groups.items())]
+        fairness = {own.job_id: fair for own, fair in zip(self.rows, _fairness(self), strict=True)}
+        rows = [{column: value, **_means(own, fairness)} for value, own in sorted(groups.items())]
         return as_frame(rows, frame)
 
     def plot(self) -> Page:
@@ -146,7 +162,15 @@ def run(experiment: Experiment, policy: PolicyGiven) -> Simulation:
 
 
 def job_rows(simulation: Simulation) -> list[dict[str, Any]]:
-    return [{**own._asdict(), "slowdown": slowdown(own)} for own in simulation.rows]
+    return [
+        {**own._asdict(), "slowdown": slowdown(own), "fairness": fair}
+        for own, fair in zip(simulation.rows, _fairness(simulation), strict=True)
+    ]
+
+
+def _fairness(simulation: Simulation) -> list[float | None]:
+    gpus = sum(node.gpus for node in simulation._experiment.nodes)
+    return finish_time_fairness(simulation.rows, gpus)
 
 
 def slowdown(own: JobOutcome) -> float | None:
@@ -154,7 +178,10 @@ def slowdown(own: JobOutcome) -> float | None:
     return own.jct_s / at_work if own.wait_s is not None and at_work > 0 else None
 
 
-def _means(rows: Sequence[JobOutcome]) -> dict[str, float | int]:
+def _means(
+    rows: Sequence[JobOutcome], fairness: Mapping[str, float | None]
+) -> dict[str, float | int]:
+    fair = [found for own in rows if (found := fairness[own.job_id]) is not None]
     slow = [found for own in rows if (found := slowdown(own)) is not None]
     waits = [own.wait_s for own in rows if own.wait_s is not None]
     return {
@@ -163,5 +190,6 @@ def _means(rows: Sequence[JobOutcome]) -> dict[str, float | int]:
         "mean_jct_s": fmean(own.jct_s for own in rows),
         "mean_wait_s": fmean(waits) if waits else 0.0,
         "mean_slowdown": fmean(slow) if slow else 1.0,
+        "mean_fairness": fmean(fair) if fair else 1.0,
         "gpu_hours": sum(own.gpu_seconds for own in rows) / 3600,
     }
