@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -105,11 +106,13 @@ def smallest_batch(model: SharingModel, gpu: SharedGpu) -> int:
 
 
 def least_share(model: SharingModel, batch: int, gpu: SharedGpu) -> int | None:
-    """The smallest share on which it is in time and keeps up, alone; None: not even a whole GPU."""
-    for share in range(UNIT, WHOLE_GPU + 1, UNIT):
-        if _is_well(Resident(model, batch, share), (), gpu):
-            return share
-    return None
+    """The smallest share on which it is in time and keeps up, alone; None: not even a whole GPU. More
+    of a GPU never makes it slower."""
+    enough = range(UNIT, WHOLE_GPU + 1, UNIT)
+    found = bisect_left(
+        enough, True, key=lambda own: _is_well(Resident(model, batch, own), (), gpu)
+    )
+    return enough[found] if found < len(enough) else None
 
 
 def _is_well(own: Resident, others: Sequence[Resident], gpu: SharedGpu) -> bool:
@@ -147,6 +150,8 @@ def share_gpus(
         if share is None:
             return None
         alone.append(Resident(model, batch, share))
+    if sum(one.share for one in alone) > most * WHOLE_GPU:
+        return None
     gpus: list[tuple[Resident, ...]] = []
     for new in sorted(alone, key=lambda one: -one.share):
         drafts = [(i, beside(there, new, gpu)) for i, there in enumerate(gpus)]
@@ -154,9 +159,11 @@ def share_gpus(
         if able:
             _, i, draft = min(able, key=lambda row: row[:2])
             gpus[i] = draft
-        else:
+        elif len(gpus) < most:
             gpus.append((new,))
-    return gpus if len(gpus) <= most else None
+        else:
+            return None
+    return gpus
 
 
 def _added(before: Sequence[Resident], after: Sequence[Resident]) -> int:

@@ -161,18 +161,12 @@ def grown(
 
 def replicas_at(question: PipelineQuestion, settings: Settings, rate: float) -> dict[str, int]:
     """Of each stage, so that it is as busy as it was planned to be."""
-    return {
-        stage.name: max(
-            ceil(
-                rate
-                * stage.part
-                / (settings[stage.name].throughput * _load(question, stage, settings[stage.name]))
-                - _ROUNDING
-            ),
-            1,
-        )
-        for stage in question.stages
-    }
+    found = {}
+    for stage in question.stages:
+        setting = settings[stage.name]
+        each = setting.throughput * _load(question, stage, setting)  # a replica, as busy as that
+        found[stage.name] = max(ceil(rate * stage.part / each - _ROUNDING), 1) if each else 1
+    return found
 
 
 def shrunk(

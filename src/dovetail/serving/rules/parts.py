@@ -18,8 +18,8 @@ from dovetail.serving.service import ServedModel
 from dovetail.serving.site import ServingSite
 
 FIRST_LOOK_S = 1.0
-_MORE, _FEWER = 1.15, 0.9  # times the rates, again and again
-_STEPS = 40
+_MORE, _FEWER = 1.15, 0.85  # times the rates, again and again
+_STEPS = 25
 _AT = itemgetter(0)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from dovetail.core.errors import BadInput
-from dovetail.serving.planners.demand import ShareDemand, largest_batch
+from dovetail.serving.planners.demand import ShareDemand, largest_batch, rate_within
 from dovetail.serving.planners.duty import duty_cycle
 from dovetail.serving.planners.gpulet import Gpulet, split_gpus
 from dovetail.serving.planners.igniter import SharedGpu, SharingModel, least_share, share_gpus
@@ -18,7 +18,8 @@ from dovetail.serving.service import ServedModel
 from dovetail.serving.site import ServingSite
 
 MOST_RESIDENTS = 8  # of a GPU under iGniter
-_SPLITS = 64
+_SPLITS = range(1, 65)
+_HARDLY_ANY = 1e-6  # requests a second
 
 Services = Mapping[str, ServedModel]
 
@@ -83,6 +84,7 @@ class GpuletPlanner:
             ShareDemand(name, rates[name], own.slo_s, self._latencies.of(name, kind), own.max_batch)
             for name, own in self._services.items()
         ]
+        demands = [own for own in demands if rate_within(own)]  # the others are never in time
         found = split_gpus(demands, gpus, self._interference, self._split)
         return None if found is None else [_part_of(own) for own in found]
 
@@ -132,7 +134,7 @@ class IgniterPlanner:
         models: list[SharingModel] = []
         for name, own in self._services.items():
             pieces = self._pieces(name, own, rates[name], kind)
-            if pieces is None:
+            if pieces is None or len(models) + len(pieces) > gpus * MOST_RESIDENTS:
                 return None
             models += pieces
         found = share_gpus(models, self._gpu, gpus)
@@ -156,7 +158,9 @@ class IgniterPlanner:
             cache=own.pressure,
             cache_slope=own.sensitivity,
         )
-        for n in range(1, _SPLITS):
+        if least_share(model._replace(rate=_HARDLY_ANY), 1, self._gpu) is None:
+            return []  # it is never in time, and others are not to suffer for that
+        for n in _SPLITS:
             piece = model._replace(rate=rate / n)
             if least_share(piece, igniter_batch(piece, self._gpu), self._gpu) is not None:
                 return [piece] * n
