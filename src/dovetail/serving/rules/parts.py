@@ -19,7 +19,7 @@ from dovetail.serving.site import ServingSite
 
 FIRST_LOOK_S = 1.0
 _MORE, _FEWER = 1.15, 0.85  # times the rates, again and again
-_STEPS = 25
+_STEPS = 40
 _AT = itemgetter(0)
 
 
