@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -293,3 +294,21 @@ def test_who_has_gone_while_waiting_is_not_sent_to_a_replica(tmp_path: Path) -> 
         assert first.result().status == 200
         assert made.ask("/?id=last").status == 200
     assert notes.read_text().split() == ["first", "last"]
+
+
+def test_the_age_of_a_request_counts_from_when_a_replica_was_there(tmp_path: Path) -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        gateway(tmp_path, replicas=0) as (made, _),
+        ThreadPoolExecutor(1) as pool,
+    ):
+        asked = pool.submit(made.ask, "/", x_dovetail_age="7")
+        time.sleep(2.0)  # it waits for one to wake
+        row = {"id": "r", "host": "127.0.0.1", "port": server.getsockname()[1], "standing": "ready"}
+        made.tell(row)
+        replica, _ = server.accept()
+        with replica:
+            (age,) = re.findall(rb"x-dovetail-age: ([0-9.]+)", replica.recv(4096))
+            replica.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            assert asked.result().status == 200
+    assert 0 <= float(age) < 2.0

@@ -21,7 +21,9 @@ from dovetail.gateway.settings import GatewayBounds
 from dovetail.gateway.upstream import Came, Lost, Upstream
 
 SAFE_TWICE: Final = frozenset((b"GET", b"HEAD", b"OPTIONS", b"PUT", b"DELETE", b"TRACE"))
-AGE: Final = b"x-dovetail-age"  # seconds since the request came: its deadline counts from then
+AGE: Final = (
+    b"x-dovetail-age"  # seconds since the request came, or a replica was there: for its deadline
+)
 _HALF_CLOSED_S: Final = 0.5  # after that, who has closed for sending does not wait for an answer
 _OF_ONE_HOP: Final = frozenset(
     (
@@ -129,7 +131,8 @@ class Passing:
     async def _asked(self, request: Passed, upstream: Upstream) -> list[Came]:
         """The beginning of the answer. A replica that does not want the body may say so and hang up."""
         within_s = self._bounds.answer_s
-        head = request.onward(asyncio.get_running_loop().time() - request.came_at)
+        since = max(request.came_at, self._pool.ready_since)
+        head = request.onward(asyncio.get_running_loop().time() - since)
         with suppress(Lost):
             if request.rest is None:
                 await upstream.send(within_s, head, *request.held, h11.EndOfMessage())

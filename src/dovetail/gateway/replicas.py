@@ -58,6 +58,7 @@ class ReplicaPool:
         self.on_wait: Callable[[], None] = lambda: None  # somebody waits who did not before
         self.wake_s = 5.0  # what the daemon thinks that waking or starting one takes
         self.why_none = "no replica of it is ready yet"
+        self.ready_since = 0.0  # a request that waited before for one to wake is not late by that
         self._service: Final = service
         self._bounds: Final = bounds
         self._meter: Final = meter
@@ -68,7 +69,7 @@ class ReplicaPool:
 
     def tell(self, told: Sequence[ReplicaTold]) -> None:
         """Those that are not named are gone."""
-        named = {one.id: one for one in told}
+        named, had_ready = {one.id: one for one in told}, self.has_ready
         for gone in self.replicas.keys() - named.keys():
             self.replicas.pop(gone).close_idle()
         for one in told:
@@ -79,6 +80,8 @@ class ReplicaPool:
             known.told = one
             if one.standing != READY:
                 known.close_idle()
+        if self.has_ready and not had_ready:
+            self.ready_since = asyncio.get_running_loop().time()
         self._hand_on()
 
     def stop(self) -> None:

@@ -46,7 +46,9 @@ def cost_text(cost: ServiceCost) -> str:
     if cost.gpu_s_per_thousand is None or cost.per_thousand is None:
         return found
     money = f" and {cost.per_thousand:.3g}" if cost.per_thousand else ""
-    return f"{found}, {cost.gpu_s_per_thousand:.3g} GPU-seconds{money} for a thousand requests"
+    seconds = cost.gpu_s_per_thousand
+    told = f"{seconds:,.0f}" if seconds >= 100 else f"{seconds:.3g}"
+    return f"{found}, {told} GPU-seconds{money} for a thousand requests"
 
 
 def show_lines(row: ServiceRow) -> Iterator[str]:
