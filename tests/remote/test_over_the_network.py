@@ -105,7 +105,7 @@ def test_what_cannot_be_trusted_is_told_in_one_line(laptop: Laptop, tmp_path: Pa
     good = {"ca": str(laptop.folder / "cert.pem")}
     try:
         assert "its certificate is not known here" in told()
-        assert "there is no cert; ssh, command, url" in told(cert="x")
+        assert "has no 'cert'" in told(cert="x")
         assert "say either ssh or url" in told(ssh="box")
         wrong = tmp_path / "wrong"
         wrong.write_text("dvt_0_0")

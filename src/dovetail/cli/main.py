@@ -147,7 +147,11 @@ _UNLISTED = {
     "there": "dovetail.cli.remote.there:there",
     "where": "dovetail.cli.remote.where:where",
 }
-_ASK_NO_DAEMON = {*_SECTIONS["To begin with"], *_SECTIONS["Simulation"], *_UNLISTED}
+_OF_THIS_SIDE = ("config", "completion", "man")
+_ASK_NO_DAEMON = {
+    *(*_SECTIONS["To begin with"], *_SECTIONS["Simulation"]),
+    *(*_OF_THIS_SIDE, *_UNLISTED),
+}
 _WORDS = "dovetail.words"
 
 

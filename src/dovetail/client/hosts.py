@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from dovetail.config_file import ConfigFile, check_known, read_config
 from dovetail.core.errors import BadInput
 
 TOKEN_VARIABLE = "DOVETAIL_TOKEN"
@@ -26,6 +26,9 @@ class HostProfile:
     token_file: str = ""
     ca: str = ""  # a file with its certificate, or that of who signed it
     without_tls: bool = False  # the network is said to be safe
+
+
+KINDS = {own.name: bool if own.name == "without_tls" else str for own in fields(HostProfile)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,26 +64,17 @@ def config_file() -> Path:
 
 
 def _profiles(path: Path) -> dict[str, HostProfile]:
-    try:
-        tables = tomllib.loads(path.read_text("utf-8")).get("hosts", {})
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise BadInput(f"{path}: {error}") from None
-    if not isinstance(tables, dict):
-        raise BadInput(f"{path}: hosts: write a table for each, such as [hosts.box]")
-    return {name: _profile(path, name, table) for name, table in tables.items()}
+    file = read_config(path)
+    return {name: _profile(file, name, table) for name, table in file.table("hosts").items()}
 
 
-def _profile(path: Path, name: str, table: Any) -> HostProfile:
-    kinds = {own.name: bool if own.name == "without_tls" else str for own in fields(HostProfile)}
+def _profile(file: ConfigFile, name: str, table: Any) -> HostProfile:
     if not isinstance(table, dict):
-        raise BadInput(f"{path}: hosts.{name}: a table is needed")
+        raise BadInput(f"{file.at('hosts', name)}: write a table: [hosts.{name}]")
     for key, value in table.items():
-        if key not in kinds:
-            raise BadInput(f"{path}: hosts.{name}: there is no {key}; {', '.join(kinds)} are known")
-        if not isinstance(value, kinds[key]):
-            raise BadInput(f"{path}: hosts.{name}.{key}: {value!r} is not what is needed there")
+        check_known(file, key, tuple(KINDS), "hosts", name)
+        if not isinstance(value, KINDS[key]):
+            raise BadInput(f"{file.at('hosts', name, key)}: {value!r} is not what is needed there")
     return HostProfile(**table)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import click
 
+from dovetail.client.hosts import KINDS as HOST_FIELDS
 from dovetail.config_file import ConfigFile, check_known, read_config
 from dovetail.core.errors import BadInput
 from dovetail.home import Home
@@ -140,7 +141,14 @@ def schema(command: click.Command) -> dict[str, Any]:
             "hosts": {
                 "description": "Daemons of other machines, by name: dovetail --host NAME.",
                 "type": "object",
-                "additionalProperties": {"type": "object"},
+                "additionalProperties": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "properties": {
+                        name: {"type": "boolean" if kind is bool else "string"}
+                        for name, kind in HOST_FIELDS.items()
+                    },
+                },
             },
         },
     }
