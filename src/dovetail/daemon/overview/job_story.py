@@ -8,7 +8,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import inf, isfinite
+from math import isfinite
 from threading import Lock
 from typing import Any, Final, final
 
@@ -85,26 +85,38 @@ class StoryOfJob:
         ]
 
     def stints(self) -> list[StintCost]:
+        """What giving way took is told when it is over, perhaps after the next stint has begun."""
         stints = [*self._book.closed, *self._book.open.values()]
-        ends = [*(stint.since for stint in stints[1:]), inf][: len(stints)]
-        return [self._stint(stint, until) for stint, until in zip(stints, ends, strict=True)]
+        told = [self._stint(stint) for stint in stints]
+        for at, entry in self._costs:
+            if "restored" in entry:
+                began = [i for i, own in enumerate(stints) if own.since <= at]
+                if began:
+                    told[began[-1]].restore_s = entry["seconds"]
+                continue
+            ended = [i for i, own in enumerate(stints) if own.until is not None and own.until <= at]
+            if ended:
+                _add_cost(told[ended[-1]], entry)
+        return told
 
-    def _stint(self, stint: GpuStay, next_since: Seconds) -> StintCost:
-        """What was told of saving between its beginning and the next belongs to it."""
-        mine = [entry for at, entry in self._costs if stint.since <= at < next_since]
-        saved = next((own for own in mine if "saved" in own), {})
-        restored = next((own for own in mine if "restored" in own), {})
+    def _stint(self, stint: GpuStay) -> StintCost:
         return StintCost(
             since=self._unix(stint.since),
             until=None if stint.until is None else self._unix(stint.until),
             on=stint.on,
             share=stint.share,
             end=stint.end,
-            rung=saved.get("rung", ""),
-            save_s=saved.get("seconds"),
-            restore_s=restored.get("seconds"),
-            lost_s=sum(float(own.get("lost_s") or 0.0) for own in mine),
+            rung="",
+            save_s=None,
+            restore_s=None,
+            lost_s=0.0,
         )
+
+
+def _add_cost(stint: StintCost, entry: dict[str, Any]) -> None:
+    stint.lost_s += float(entry.get("lost_s") or 0.0)
+    if "saved" in entry:
+        stint.rung, stint.save_s = entry["rung"], entry["seconds"]
 
 
 @final

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TooLate
 from dataclasses import dataclass
 from threading import Lock
-from time import monotonic
+from time import monotonic, sleep
 from typing import Final, final
 
 from dovetail.api.page_row import QueuedRow, QueueLine
@@ -67,13 +67,14 @@ class Overview:
         return self._store.last_seq
 
     def now(self) -> LastLook:
-        """The last look, or a new one if something has happened since. Who finds that another is
-        looking takes the last."""
+        """The last look, or a new one if something has happened since: several who ask at once wait
+        for the same one. A loop that is busy is not waited for."""
         seen = self._seen
         if seen is not None and self._will_do(seen):
             return seen
-        if not self._lock.acquire(blocking=seen is None):
-            assert seen is not None
+        if not self._lock.acquire(timeout=_FIRST_S if seen is None else _APART_S + _PATIENCE_S):
+            if seen is None:
+                raise Unavailable("the daemon is busy; try again")
             return seen
         try:
             return self._look()
@@ -81,12 +82,13 @@ class Overview:
             self._lock.release()
 
     def _will_do(self, seen: LastLook) -> bool:
-        age = monotonic() - seen.at
-        return age < _APART_S or (seen.scene.seq == self.seq and age < _STILL_S)
+        return seen.scene.seq == self.seq and monotonic() - seen.at < _STILL_S
 
     def _look(self) -> LastLook:
         if self._seen is not None and self._will_do(self._seen):
             return self._seen
+        if self._seen is not None:
+            sleep(max(self._seen.at + _APART_S - monotonic(), 0.0))
         if self._asked is None:
             self._asked = self._desk.ask(self._request())
         try:

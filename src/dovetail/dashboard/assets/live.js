@@ -4,11 +4,12 @@ const STREAM = "/v1/page/stream";
 const AGAIN_MS = 1000;
 const ANEW = { complete: false, jobs: [], nodes: [], studies: [], services: [], settings: true };
 
-const live = { listeners: [], source: null, told: 0 };
+const live = { listeners: [], source: null, seq: 0, told: 0 };
 
 function onChange(listener) { live.listeners.push(listener); }
 
 function tell(message) {
+  live.seq = Math.max(live.seq, message.seq ?? 0);
   live.told += 1;
   for (const listener of live.listeners) Promise.resolve(listener(message)).catch(shown);
 }

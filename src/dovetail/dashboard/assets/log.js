@@ -5,7 +5,7 @@ const FOLLOW_MS = 700;
 
 class LogView {
   constructor(holder, job) {
-    Object.assign(this, { holder, job, stretches: [], begin: 0, upto: 0, end: 0, busy: false, over: false, find: "" });
+    Object.assign(this, { holder, job, stretches: [], begin: 0, upto: 0, end: 0, busy: null, over: false, find: "" });
     holder.addEventListener("scroll", () => this.scrolled(), { passive: true });
   }
 
@@ -16,11 +16,12 @@ class LogView {
     return { start: Number(answer.headers.get("dovetail-start")), bytes };
   }
 
-  // One thing at a time; what is asked meanwhile is not wanted any more.
-  async alone(work) {
-    if (this.busy) return;
-    this.busy = true;
-    try { await work(); } finally { this.busy = false; }
+  // One thing at a time. What its reader asks for comes next; what comes by itself is left out meanwhile.
+  async alone(work, asked = false) {
+    if (this.busy && !asked) return;
+    while (this.busy) await this.busy.catch(() => {});
+    this.busy = work();
+    try { await this.busy; } finally { this.busy = null; }
     this.note();
   }
 
@@ -29,7 +30,7 @@ class LogView {
       const { start, bytes } = await this.read(-STRETCH, STRETCH);
       this.restart(start, bytes, start > 0);
       this.holder.scrollTop = this.holder.scrollHeight;
-    });
+    }, true);
   }
 
   to(place, text = "") {
@@ -39,7 +40,7 @@ class LogView {
       this.restart(start, bytes, start > 0, place - start);
       const mark = this.holder.querySelector("mark");
       if (mark) mark.scrollIntoView({ block: "center" }); else this.holder.scrollTop = 0;
-    });
+    }, true);
   }
 
   // From the first whole line on.

@@ -75,7 +75,7 @@ const running = new VirtualList($$("#running"), {
   label: "Running jobs", columns: 5, most: 330,
   load: async (first, most) => { const rows = [...now.running.values()]; return { total: rows.length, rows: rows.slice(first, first + most) }; },
   draw: (row, place, element) => {
-    element.replaceChildren(jobLink(row), cell(row.name), cell(row.user), cell(places(row.on)), cell(duration(Math.max(0, clockNow() - row.since))));
+    patch(element, [jobLink(row), cell(row.name), cell(row.user), cell(places(row.on)), cell(duration(Math.max(0, clockNow() - row.since)))]);
   },
 });
 
@@ -86,16 +86,17 @@ const queue = new VirtualList($$("#queue"), {
     const told = await get(`/v1/page/line?first=${first}&most=${most}${user}`);
     $$("#queue-note").textContent = told.total ? (told.exact ? "" : "The policy does not tell its order: these are in the order of submission.") : "Nothing waits.";
     askStarts(told.rows.map((row) => row.id));
+    if (told.seq < live.seq) refreshQueue(); // the loop was busy: this is from before
     return told;
   },
   draw: (row, place, element) => {
     const waits = duration(Math.max(0, clockNow() - row.submitted_at));
     element.classList.toggle("chosen", row.id === chosen);
-    element.replaceChildren(
+    patch(element, [
       cell(String(place + 1), "number"), jobLink(row), cell(row.name), cell(row.user), cell(gpuText(row), "number"), cell(waits),
-      el("span", { role: "cell" }, el("button", { type: "button", class: "link", "aria-label": `Why job ${row.id} waits`, onclick: () => showWhy(row.id) }, startText(row))),
+      el("span", { role: "cell" }, el("button", { type: "button", class: "link", "data-job": row.id, onclick: () => showWhy(row.id) }, startText(row), el("span", { class: "unseen" }, `: why job ${row.id} waits`))),
       cell(row.note),
-    );
+    ]);
   },
 });
 
@@ -151,6 +152,7 @@ async function anew() {
   const found = await readAnew();
   if (!found) return;
   const [told, past] = found;
+  if (told.seq < live.seq) refreshAll();
   now.told = told;
   now.past = past.stints;
   now.ahead_s = told.at - Date.now() / 1000;

@@ -49,10 +49,11 @@ class VirtualList {
   }
 
   show() {
-    const [from, to] = this.inSight();
+    const [from, seen] = this.inSight();
+    const to = Math.min(seen, this.total);
     const free = [];
     for (const [place, element] of this.elements) if (place < from || place >= to) { this.elements.delete(place); free.push(element); }
-    for (let place = from; place < to && place < this.total; place++) this.place(place, free);
+    for (let place = from; place < to; place++) this.place(place, free);
     for (const element of free) element.remove();
   }
 
@@ -90,4 +91,17 @@ class VirtualList {
     } catch (error) { this.asked.delete(part); shown(error); }
   }
 }
+
+// The new cells in place of the old, as far as they differ: a button under a finger stays the same one.
+function patch(element, cells) {
+  if (element.children.length !== cells.length) return element.replaceChildren(...cells);
+  cells.forEach((cell, i) => {
+    const old = element.children[i];
+    const [was, is] = [old.firstElementChild, cell.firstElementChild];
+    if (old.isEqualNode(cell)) return;
+    if (was && is && ["data-job", "href"].every((name) => was.getAttribute(name) === is.getAttribute(name))) was.replaceChildren(...is.childNodes);
+    else old.replaceWith(cell);
+  });
+}
+
 const cell = (text, kind = "") => el("span", { role: "cell", class: kind || null }, text);

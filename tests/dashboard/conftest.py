@@ -1,0 +1,71 @@
+"""One browser for the session; a daemon and a way in for each module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge_process import BridgeProcess
+from browser import CHROMIUM, Visit
+from daemon_process import DaemonProcess
+from two_users import open_folder  # noqa: F401
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright")
+    if not CHROMIUM:
+        pytest.skip("needs Chromium: apt-get install chromium")
+    with playwright.sync_playwright() as driver:
+        found = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
+    found = DaemonProcess(tmp_path_factory.mktemp("home"), slots=4, policy="fifo-skip")
+    found.start()
+    yield found
+    try:
+        found.close()
+    finally:
+        found.kill()
+
+
+Enter = Callable[..., Visit]
+
+
+@pytest.fixture
+def enter(browser: Any, live: DaemonProcess) -> Iterator[Enter]:
+    """By the one-time link of `dovetail dashboard`, as a user does."""
+    made: list[tuple[Visit, BridgeProcess]] = []
+
+    def enter(home: Path | None = None, **options: Any) -> Visit:
+        bridge = BridgeProcess(home or live.folder)
+        visit = Visit(browser, bridge.link.partition("/open/")[0], **options)
+        made.append((visit, bridge))
+        visit.page.goto(bridge.link)
+        visit.page.wait_for_url("**/page/")
+        visit.page.wait_for_load_state()
+        return visit
+
+    yield enter
+    for visit, bridge in made:
+        visit.close()
+        bridge.end()
+
+
+@pytest.fixture
+def start_shared(open_folder: Path) -> Iterator[DaemonProcess]:  # noqa: F811
+    """A daemon for everybody on this machine."""
+    found = DaemonProcess(open_folder, slots=2, system=True, group="nogroup", policy="fifo-skip")
+    found.start()
+    yield found
+    try:
+        found.close()
+    finally:
+        found.kill()
