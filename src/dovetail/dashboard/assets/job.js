@@ -24,9 +24,9 @@ function showDeeds() {
   if (job.deeds === key) return;
   job.deeds = key;
   $$("#deeds").replaceChildren(...rows.flatMap(([name, label, , work]) => {
-    const field = name === "prio" ? el("input", { type: "number", id: "priority", value: row.priority, step: "any", "aria-label": "Priority", oninput: () => { $$("#prio-command").textContent = `dovetail prio ${id} ${$$("#priority").value}`; } }) : null;
+    const field = name === "prio" ? el("input", { type: "number", id: "priority", value: job.typed ?? row.priority, step: "any", "aria-label": "Priority", oninput: () => { job.typed = $$("#priority").value; $$("#prio-command").textContent = `dovetail prio ${id} ${$$("#priority").value}`; } }) : null;
     const button = el("button", { type: "button", class: "plain", id: `do-${name}`, onclick: () => perform(button, name, label, work) }, label);
-    return [el("span", { class: "deed" }, button, field), el("code", { id: `${name}-command` }, `dovetail ${name} ${id}${name === "prio" ? ` ${row.priority}` : ""}`)];
+    return [el("span", { class: "deed" }, button, field), el("code", { id: `${name}-command` }, `dovetail ${name} ${id}${name === "prio" ? ` ${job.typed ?? row.priority}` : ""}`)];
   }));
 }
 
