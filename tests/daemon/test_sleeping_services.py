@@ -55,6 +55,20 @@ def test_training_gives_way_to_a_woken_replica_and_goes_on_when_it_sleeps() -> N
         assert given_way["preemptions"] >= 1
 
 
+def test_why_tells_a_job_that_gave_way_to_a_service_what_it_was_to_lose() -> None:
+    with service_daemon(slots=1) as made:
+        row = made.serve(replicas={"min": 0, "max": 1}, idle_s=3)
+        made.wait_for("ready")
+        made.wait_for("asleep")
+        begun = made.daemon.folder / "begun"
+        job = made.daemon.submit(f"touch {begun}; sleep 4")
+        until(begun.exists)
+        assert ask_at(row["address"]).status == 200
+        told = made.daemon.get(f"/v1/jobs/{job}/why")["text"]
+        assert "GPU-seconds by it" in " ".join(told.split())
+        assert made.daemon.wait_for(job)["phase"] == "finished"
+
+
 def test_load_brings_more_replicas_and_they_sleep_when_it_is_over() -> None:
     with service_daemon() as made:
         row = made.serve(replicas={"min": 1, "max": 3}, at_once=1, idle_s=2)
