@@ -308,4 +308,4 @@ def test_what_cannot_be_is_said_in_one_line(box: Box) -> None:
         assert one.code != 0
         assert one.err.count("\n") == 1
     assert "terminal" in said[0].err
-    assert "has ended" in said[2].err or "is finished" in said[2].err
+    assert f"job {job} has finished: a command runs beside jobs that run" in said[2].err

@@ -87,7 +87,11 @@ def _busy(row: UsageRow) -> str:
 
 
 def _figure(value: float | None) -> str:
-    return "" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    if value is None:
+        return ""
+    if 0 < value < 0.01:
+        return "<0.01"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 _COLUMNS: list[Column[UsageRow]] = [

@@ -8,9 +8,11 @@ from fastapi import Body, Query, Response
 from starlette.responses import StreamingResponse
 
 from dovetail.api.console_row import CommandStanding, CommandStarted, Resized, TypedTaken
+from dovetail.api.job_row import ENDED
 from dovetail.core.model import JobId
 from dovetail.daemon import logs
 from dovetail.daemon.consoles import ShownConsole
+from dovetail.daemon.dependencies import over
 from dovetail.daemon.http.error_answers import JsonAnswer, problems
 from dovetail.daemon.http.job_routes import Id, Stream
 from dovetail.daemon.http.request_models import CommandAsked, SignalAsked, SizeAsked
@@ -106,7 +108,8 @@ def run_beside(job_id: Id, asked: CommandAsked, daemon: AskedDaemon, caller: Ask
     consoles = _consoles(job_id, daemon, caller, "run a command beside")
     row = daemon.service.job(job_id)
     if row.phase not in ("running", "starting"):
-        raise Conflict(f"job {job_id} is {row.phase}: a command runs beside jobs that run")
+        told = over(row.phase) if row.phase in ENDED else f"is {row.phase}"
+        raise Conflict(f"job {job_id} {told}: a command runs beside jobs that run")
     size = None if asked.size is None else Size(asked.size.rows, asked.size.columns)
     command = CommandBeside(tuple(asked.argv), size, asked.cwd or "")
     return JsonAnswer(CommandStarted(console=consoles.start(JobId(job_id), command)), 201)
