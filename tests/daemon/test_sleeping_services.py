@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 from service_daemon import ask_at, service_daemon
 from waiting import LONG_S, until
+
+
+def answers_nothing(port: int) -> bool:
+    """Is the server behind that port suspended? Its connection is made by the kernel all the same."""
+    with socket.create_connection(("127.0.0.1", port), LONG_S) as line:
+        line.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        line.settimeout(0.5)
+        try:
+            return not line.recv(1)
+        except TimeoutError:
+            return True
 
 
 def test_an_idle_replica_sleeps_and_a_request_wakes_the_same_process() -> None:
@@ -18,7 +30,8 @@ def test_an_idle_replica_sleeps_and_a_request_wakes_the_same_process() -> None:
         pid = ask_at(row["address"]).text.split()[0]
         asleep = made.wait_for("asleep")
         assert asleep["state"] == "asleep"
-        until(lambda: made.daemon.phase("1") == "suspended")
+        assert made.daemon.phase("1") == "suspended"
+        assert answers_nothing(asleep["replicas"][0]["port"])
         began = time.monotonic()
         assert ask_at(row["address"]).text.split()[0] == pid
         assert time.monotonic() - began < 10

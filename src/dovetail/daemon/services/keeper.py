@@ -185,7 +185,7 @@ class ServiceKeeper:
 
     def state_of(self, own: SeenReplica) -> ReplicaState:
         if own.rests:
-            return "asleep"
+            return "draining" if own.is_placed or own.leaves else "asleep"
         if own.number in self._draining:
             return "draining"
         if self.is_ready(own):

@@ -25,6 +25,7 @@ class SeenReplica:
     port: int
     runs: bool
     is_placed: bool  # it has its GPUs, or slot
+    leaves: bool  # in the book its GPUs are free, and its processes are still being suspended
     held: str
     up_s: Seconds  # how long it has been running
 
@@ -119,4 +120,5 @@ def _replica(own: LiveReplica, track: Track, now: Seconds) -> SeenReplica:
     runs = track.phase is RUNNING and not track.held
     up_s = now - track.working_since if runs and track.working_since >= 0 else 0.0
     placed = track.placement is not None
-    return SeenReplica(own.number, own.job, own.port, runs, placed, track.held, up_s)
+    leaves = track.process and not placed and track.parked_at is None
+    return SeenReplica(own.number, own.job, own.port, runs, placed, leaves, track.held, up_s)
