@@ -132,10 +132,9 @@ class Bench:
         return time.monotonic() - began
 
     def fall_asleep(self) -> float:
-        """From the beginning of its suspension to its end."""
-        self.wait("falling asleep", lambda: self.replica()["state"] == "asleep")
-        job = self.replica()["job"]
-        return self.wait("suspension", lambda: self.phase(job) == "suspended")
+        """From its last request having been answered to its being suspended."""
+        self.wait("draining", lambda: self.replica()["state"] in ("draining", "asleep"))
+        return self.wait("falling asleep", lambda: self.replica()["state"] == "asleep")
 
     def phase(self, job: str) -> str:
         return str(self.client.get(f"/v1/jobs/{job}")["phase"])
