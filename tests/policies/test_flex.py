@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dovetail.core.entries import Resize
+from dovetail.core.entries import Resize, Start
 from dovetail.core.journal import Journal
 from dovetail.core.loop import run
 from dovetail.core.model import Interruption, Job, JobId, Node, Placement, Slice
@@ -21,10 +21,10 @@ from dovetail.predict.duration import Oracle
 from dovetail.worlds.simulated import SimulatedCluster
 
 
-def claimant(name: str, rates: Sequence[float], left_s: float = 100.0, **more: Any) -> Claimant:
+def claimant(name: str, rates: Sequence[float], left_gpu_s: float = 100.0, **more: Any) -> Claimant:
     """Of one pool; the rates on 1, 2, … GPUs, 0 where it cannot run."""
     ways = [GpuWay(0, gpus, rate) for gpus, rate in enumerate(rates, 1) if rate > 0]
-    return Claimant(JobId(name), ways, left_s, **more)
+    return Claimant(JobId(name), ways, left_gpu_s, **more)
 
 
 def counts(claimants: Sequence[Claimant], gpus: int) -> dict[str, int]:
@@ -45,12 +45,15 @@ def test_a_job_of_more_weight_gets_more() -> None:
 
 
 def test_where_there_are_more_jobs_than_gpus_those_with_least_left_run() -> None:
-    jobs = [claimant(str(left), power(0.8), left_s=left) for left in (30.0, 10.0, 20.0)]
+    jobs = [claimant(str(left), power(0.8), left_gpu_s=left) for left in (30.0, 10.0, 20.0)]
     assert counts(jobs, 2) == {"10.0": 1, "20.0": 1}
 
 
 def test_a_higher_priority_is_admitted_before_a_shorter_job() -> None:
-    jobs = [claimant("short", power(0.8), left_s=1.0), claimant("first", power(0.8), priority=1)]
+    jobs = [
+        claimant("short", power(0.8), left_gpu_s=1.0),
+        claimant("first", power(0.8), priority=1),
+    ]
     assert counts(jobs, 1) == {"first": 1}
 
 
@@ -60,7 +63,7 @@ def test_a_job_that_gains_only_from_four_gpus_is_not_stuck_below() -> None:
 
 
 def test_a_gang_gets_all_or_nothing() -> None:
-    gang = claimant("gang", [0, 0, 0, 1.0], left_s=200.0)
+    gang = claimant("gang", [0, 0, 0, 1.0], left_gpu_s=200.0)
     assert counts([claimant("a", [1.0]), gang], 4) == {"a": 1}
 
 
@@ -105,6 +108,18 @@ def test_a_running_job_makes_room_and_grows_again_when_it_is_alone() -> None:
     assert moves[0][0] == "long"
     assert moves[0][1] < 8
     assert ("long", 8) in moves
+
+
+def test_the_job_with_the_fewest_gpu_seconds_left_goes_first() -> None:
+    """The gang would be over sooner, and take more GPU-seconds until then."""
+    gang, small = Job(JobId("gang"), 4), Job(JobId("small"), 1)
+    arrivals = [
+        Arrival(0.0, Job(JobId("first"), 4), 10.0),
+        Arrival(1.0, gang, 100.0),
+        Arrival(2.0, small, 150.0),
+    ]
+    entries = journal_of(arrivals, 4)
+    assert [str(e.job_id) for e in entries if isinstance(e, Start)] == ["first", "small", "gang"]
 
 
 def test_a_move_that_does_not_pay_is_not_made() -> None:

@@ -67,11 +67,10 @@ class Believed:
     def claimant(self, track: Track, view: View, supply: Supply) -> Claimant:
         left = self.left.left_s(track, view)
         ways = [way for way in self._ways(track, left, view, supply) if way.rate > 0]
-        fastest = max([way.rate for way in ways], default=1.0)
         thriftiest = max([way.rate / way.gpus for way in ways], default=1.0)
         weight = track.job.weight * max(left / thriftiest, 1e-9) ** -self.favour
-        ahead = moving_s(track) if track.placement is not None else 0.0
-        return Claimant(track.job.id, ways, left / fastest - ahead, weight, track.job.priority)
+        ahead = moving_s(track) * track.placement.gpus if track.placement is not None else 0.0
+        return Claimant(track.job.id, ways, left / thriftiest - ahead, weight, track.job.priority)
 
     def _ways(self, track: Track, left: Seconds, view: View, supply: Supply) -> Iterator[GpuWay]:
         grants = list(_grants(track, supply))

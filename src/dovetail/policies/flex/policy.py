@@ -152,7 +152,7 @@ class Flex:
 
         def order(track: Track) -> tuple[bool, float, float, int]:
             one = claimants[track]
-            return one.id not in floors, -one.priority, one.left_s, track.sequence
+            return one.id not in floors, -one.priority, one.left_gpu_s, track.sequence
 
         return order
 

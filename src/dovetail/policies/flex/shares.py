@@ -15,7 +15,7 @@ from math import exp, inf, log
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, final
 
-from dovetail.core.model import JobId, Seconds
+from dovetail.core.model import JobId
 
 _NONE: Final[Mapping[Any, Any]] = MappingProxyType({})
 
@@ -34,7 +34,7 @@ class Claimant:
 
     id: JobId
     ways: Sequence[GpuWay]  # it may run in; those with a rate above 0
-    left_s: Seconds  # believed time to its end in its fastest way
+    left_gpu_s: float  # believed GPU-seconds to its end, in the way that uses GPUs best
     weight: float = 1.0
     priority: float = 0.0  # who has a higher one is admitted before
 
@@ -78,7 +78,7 @@ def _best_per_gpu(one: Claimant) -> dict[int, float]:
 
 
 def _admitted_first(one: Claimant) -> tuple[float, float]:
-    return -one.priority, one.left_s
+    return -one.priority, one.left_gpu_s
 
 
 @final
