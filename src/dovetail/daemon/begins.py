@@ -11,7 +11,7 @@ from dovetail.core.entries import Event, Held
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.view import View
 from dovetail.daemon.asking import Parts
-from dovetail.daemon.holds import BEGINS
+from dovetail.daemon.holds import BEGINS, begin_in
 from dovetail.daemon.users.admission import Admission
 
 _LONGEST_S = 3600.0  # the clock of the machine may be set meanwhile
@@ -39,9 +39,9 @@ class Begins:
         next_at = unix + _LONGEST_S
         waits = False
         for track in view.tracks.values():
-            if not track.held.startswith(BEGINS):
+            at = begin_in(track.held)
+            if at is None:
                 continue
-            at = _time_in(track.held)
             if at <= unix:
                 events.append(self._admission.let_go(track, view, now))
             else:
@@ -56,7 +56,3 @@ class Begins:
         self._timer = Timer(max(in_s, 0.001), self.look_soon)
         self._timer.daemon = True
         self._timer.start()
-
-
-def _time_in(reason: str) -> float:
-    return datetime.fromisoformat(reason.removeprefix(BEGINS).strip()).timestamp()

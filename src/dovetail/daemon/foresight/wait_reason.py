@@ -13,6 +13,7 @@ from dovetail.core.track import Track
 from dovetail.daemon.closed_gpus import count_closed
 from dovetail.daemon.foresight.case import Case
 from dovetail.daemon.foresight.queue_order import PlaceInLine
+from dovetail.daemon.holds import held_text
 from dovetail.policies.placement import consolidated
 from dovetail.text.counting import counted
 from dovetail.tune.board import Mirror
@@ -36,7 +37,7 @@ def reason_to_wait(case: Case, line: PlaceInLine) -> Reason:
     track, state = case.track, case.state
     room, shape = state.room, track.shape
     if track.held:
-        return Reason(HELD, track.held)
+        return Reason(HELD, held_text(track.held, case.now))
     if track.awaits:
         others = ", ".join(track.awaits[:5]) + (" …" if len(track.awaits) > 5 else "")
         return Reason(DEPENDS, f"it comes after job {others}, which must finish first")

@@ -25,12 +25,12 @@ from dovetail.daemon.foresight.wait_reason import (
     reason_to_wait,
 )
 from dovetail.daemon.foresight.wording import folded, labelled, screen, span_text
-from dovetail.daemon.holds import LIMITED
+from dovetail.daemon.holds import LIMITED, begin_in
 from dovetail.daemon.users.limits import Allowed
 from dovetail.policies.services_first import GAVE_WAY
 from dovetail.text.durations import duration_text
 from dovetail.text.promises import promise_text
-from dovetail.text.times import clock_near
+from dovetail.text.times import clock, clock_near
 from dovetail.workloads.study.kind import studies_of
 
 _SHOWN = 3  # jobs ahead that are named
@@ -154,7 +154,7 @@ def _start_lines(case: Case, found: WhyWaiting) -> Iterator[str]:
     track, now, waits_for = case.track, case.now, found.waits_for
     label = "goes on" if track.resumed else "starts"
     if track.held:
-        yield from labelled(label, _held_until(track))
+        yield from labelled(label, _held_until(track, now))
         return
     if found.start is None:
         limited = f": {found.limited}" if found.limited else ""
@@ -172,9 +172,12 @@ def _start_lines(case: Case, found: WhyWaiting) -> Iterator[str]:
         yield from labelled("note", found.limited)
 
 
-def _held_until(track: Track) -> str:
+def _held_until(track: Track, now: float) -> str:
     if track.held.startswith(LIMITED):
         return "not before the limit allows; see `dovetail limit`"
+    begin = begin_in(track.held)
+    if begin is not None:
+        return f"not before {clock(begin, now)}; at once with `dovetail resume {track.job.id}`"
     return "not before it is let go; see `dovetail resume`"
 
 

@@ -15,7 +15,7 @@ from dovetail.core.paces import latest_first
 from dovetail.core.track import Phase, Track
 from dovetail.core.view import ENDS, WAITS, View
 from dovetail.daemon.clock import Clock
-from dovetail.daemon.holds import AFTER, BENCHED
+from dovetail.daemon.holds import AFTER, BENCHED, held_text
 from dovetail.store import EndedJob, Store
 from dovetail.worlds.world import UsedByJob
 
@@ -43,7 +43,7 @@ def row_of(track: Track, clock: Clock) -> JobRow:
         placement=_placement_of(track),
         last_report=_last_report_of(track, clock),
         preemption=_preemption_of(track),
-        reason=reason_of(track),
+        reason=reason_of(track, clock.unix(clock())),
         time_limit_s=job.time_limit_s,
         deadline=clock.unix(job.deadline) if job.deadline is not None else None,
         after=list(job.after),
@@ -73,11 +73,11 @@ def phase_of(track: Track) -> PhaseName:
     return cast(PhaseName, "failed" if track.phase is Phase.REFUSED else track.phase.value)
 
 
-def reason_of(track: Track) -> str:
-    """Why it is where it is, if there is more to say than its phase."""
+def reason_of(track: Track, now: float) -> str:
+    """Why it is where it is, if there is more to say than its phase; `now` in seconds since 1970."""
     if track.ended_at < 0:
         if track.held:
-            return track.held
+            return held_text(track.held, now)
         if track.awaits:
             return f"{AFTER} {', '.join(track.awaits)}"
         if track.stranded:

@@ -156,7 +156,7 @@ class Overview:
         return tracks
 
     def _waiting(self, track: Track, caller: Caller) -> QueuedRow:
-        job, note = track.job, reason_of(track)
+        job, note = track.job, reason_of(track, self._clock.unix(self._clock()))
         may_read = caller.may_read(job.user) or note.startswith(PUBLIC)
         return QueuedRow(
             id=job.id,

@@ -9,7 +9,7 @@ const ENDED = ["finished", "failed", "cancelled"];
 // name, label, the command, when it may be done, what is asked.
 const DEEDS = [
   ["pause", "Pause", (job) => !ENDED.includes(job.phase) && !job.reason.startsWith("paused"), () => post("/v1/jobs/pause", { ids: [id] })],
-  ["resume", "Resume", (job) => !ENDED.includes(job.phase) && job.reason.startsWith("paused"), () => post("/v1/jobs/resume", { ids: [id] })],
+  ["resume", "Resume", (job) => !ENDED.includes(job.phase) && /^(paused|begins)/.test(job.reason), () => post("/v1/jobs/resume", { ids: [id] })],
   ["requeue", "Start over", (job) => ["running", "starting", "suspended"].includes(job.phase), () => post("/v1/jobs/requeue", { ids: [id] })],
   ["prio", "Set priority", (job) => !ENDED.includes(job.phase), () => post("/v1/jobs/priority", { ids: [id], priority: Number($$("#priority").value) })],
   ["again", "Run again", (job) => ENDED.includes(job.phase), () => post(`/v1/jobs/${id}/again`, { changes: {} })],
@@ -145,9 +145,6 @@ async function refresh() {
 async function showWhy() {
   const told = await get(`/v1/jobs/${id}/why`);
   $$("#why").textContent = told.text || told.because;
-  const would = told.would_start ?? [];
-  $$("#would").hidden = !would.length;
-  $$("#would").replaceChildren(...would.map((change) => el("li", {}, `It would start at once with ${change.change}.`)));
 }
 
 async function begin() {

@@ -113,10 +113,9 @@ async function showWhy(id) {
   chosen = id;
   const place = $$("#why");
   let told;
-  try { told = await get(`/v1/jobs/${id}/why`); } catch (error) { told = { text: error.message, would_start: [] }; }
+  try { told = await get(`/v1/jobs/${id}/why`); } catch (error) { told = { text: error.message }; }
   place.replaceChildren(
     el("h3", {}, `Why job ${id} waits`), el("pre", {}, told.text || told.because),
-    ...(told.would_start?.length ? [el("p", {}, "It would start at once:"), el("ul", {}, ...told.would_start.map((change) => el("li", {}, change.change)))] : []),
     el("p", {}, el("a", { href: `/page/job/${id}` }, `All about job ${id}`)),
   );
   place.hidden = false;
