@@ -227,7 +227,7 @@ def test_nodes_policy_and_tenants(box: Box) -> None:
             1,
             "dovetail: time_limit: 'soon' is not",
         ),
-        (["submit", "--gpus", "two", "--", "true"], 2, "'two' is not a valid"),
+        (["submit", "--gpus", "two", "--", "true"], 2, "'two' is not a whole number"),
         (["submit", "--env", "NOT_THERE_AT_ALL", "--", "true"], 2, "write NAME=VALUE"),
         (["submit", "--after", 99999, "--", "true"], 1, "there is no job 99999"),
         (["run", "--array", "0-3", "--", "true"], 2, "run follows one job"),

@@ -33,7 +33,11 @@ def test_a_service_is_declared_looked_at_explained_scaled_and_stopped(tmp_path: 
         assert "2 to 3 replicas" in typed(made, "services", "scale", "chat", "2-3").stdout
         assert "==> replica 0 (job 1)" in typed(made, "services", "logs", "chat").stdout
         assert "is paused" in typed(made, "services", "pause", "chat").stdout
+        assert "because it is paused." in typed(made, "services", "why", "chat").stdout
         assert "goes on" in typed(made, "services", "resume", "chat").stdout
+        assert "has 2 replicas" in typed(made, "services", "scale", "chat", "2").stdout
+        refused = typed(made, "services", "scale", "chat", "2-1")
+        assert "the least number, 2, is above the greatest, 1" in refused.stderr
         assert "is stopped" in typed(made, "services", "stop", "chat").stdout
         gone = typed(made, "services", "show", "chat")
         assert gone.stderr == (

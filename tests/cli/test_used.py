@@ -40,6 +40,7 @@ def test_the_report_of_a_week_tells_who_has_used_what(box: Box) -> None:
     assert (tenant["jobs"], tenant["finished"]) == (1, 1)
     assert tenant["cpu_hours"] > 0.1 / 3600
     assert tenant["busy_gpu_hours"] is None  # there are no GPUs
+    assert (tenant["energy_kwh"], tenant["money"]) == (None, None)  # nobody has told prices
     rows = [*csv.DictReader(io.StringIO(box.well("report", "--since", "1h", "--csv")))]
     assert {row["by"] for row in rows} == {"user", "tenant"}
     assert sum(int(row["jobs"]) for row in rows if row["by"] == "user") >= 1

@@ -37,6 +37,14 @@ def test_the_doctor_advises_for_the_home_that_was_named(tmp_path: Path) -> None:
     assert all(home in own for own in advice)
 
 
+def test_a_command_that_does_not_exist_brings_those_like_it_and_all_where_they_are_few() -> None:
+    assert "No such command 'que'; did you mean queue" in typed("que").stderr
+    assert "there are create, list, revoke" in typed("token", "zzz").stderr
+    assert typed("submit", "--gpus", "two", "--", "true").stderr.startswith(
+        "dovetail: Invalid value for '--gpus': 'two' is not a whole number (see "
+    )
+
+
 def test_a_study_that_is_over_tells_its_counts_once() -> None:
     trials = [a_trial(0, 3, "done"), a_trial(1, 1, "failed")]
     study = a_study(trials, state="closed", reason="1 of 2 trials is done, 1 failed")

@@ -369,7 +369,7 @@ def test_a_running_job_is_told_where_it_is_how_far_and_until_when() -> None:
     state.record(Reported(60.0, JobId("41"), 30.0, {"loss": 0.25, "total": 100.0}, 10))
     found = asked(state, "41")
     assert found["where"] == "GPU 2 of box"
-    assert found["progress"] == "step 30, loss 0.25, total 100 (0 s ago)"
+    assert found["progress"] == "step 30 of 100, loss 0.25 (0 s ago)"
     assert found["rests_on"] == "its own reports: step 30 of 100"
     assert "cannot be made to give way: it holds memory that cannot be saved" in found["text"]
 

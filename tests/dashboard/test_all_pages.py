@@ -131,6 +131,23 @@ def _picture(page: Any, name: str, screen: str) -> None:
         page.screenshot(path=Path(folder) / f"page-{name}{ending}.png")
 
 
+@pytest.mark.parametrize(
+    ("path", "title"),
+    [
+        ("/page/job/999999", "There is no job 999999"),
+        ("/page/nothing", "There is no such page"),
+        ("/page/job/1/log", "There is no such page"),
+    ],
+)
+def test_what_does_not_exist_is_said_once_and_the_way_back_stands_above(
+    path: str, title: str, busy: Any, enter: Any
+) -> None:
+    page = enter().open(path)
+    until(lambda: page.inner_text("h1") == title)
+    assert page.is_visible("nav a")
+    assert page.is_hidden("#failure")
+
+
 def test_all_scripts_of_a_page_are_small(busy: Any, enter: Any) -> None:
     visit = enter()
     sizes: dict[str, int] = {}

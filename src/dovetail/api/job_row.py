@@ -15,6 +15,9 @@ LIVE: tuple[Phase, ...] = ("queued", "starting", "running", "suspended")
 ENDED: tuple[Phase, ...] = ("finished", "failed", "cancelled")
 JOB_ID = r"^[0-9]{1,18}(\.[0-9]{1,10})?$"
 
+# What jobs call the last step when they report it beside the present one.
+TOTALS = ("total", "total_steps", "steps_total", "max_steps", "num_steps")
+
 
 @row
 class GpusHeld:

@@ -254,7 +254,34 @@ def _explain(error: click.ClickException) -> None:
         sys.exit(error.exit_code)
     context = error.ctx if isinstance(error, click.UsageError) else None
     hint = f" (see {context.command_path} --help)" if context else ""
-    _fail(" ".join(error.format_message().split()).rstrip(".") + hint, error.exit_code)
+    said = " ".join(error.format_message().split()).rstrip(".")
+    for theirs, ours in _PLAINER.items():
+        said = said.replace(theirs, ours)
+    _fail(said + _others(said, context) + hint, error.exit_code)
+
+
+_PLAINER = {
+    "is not a valid integer range": "is not a whole number",
+    "is not a valid integer": "is not a whole number",
+    "is not a valid float range": "is not a number",
+    "is not a valid float": "is not a number",
+}
+_FEW = 8
+
+
+def _others(said: str, context: click.Context | None) -> str:
+    """Instead of a command that does not exist: those like it, or all if they are few."""
+    if context is None or not isinstance(context.command, click.Group):
+        return ""
+    if not said.startswith("No such command '") or "did you mean" in said.lower():
+        return ""
+    names = context.command.list_commands(context)
+    from difflib import get_close_matches  # which takes its time
+
+    near = get_close_matches(said.split("'")[1], names, 3, 0.6)
+    if near:
+        return f"; did you mean {' or '.join(near)}?"
+    return f"; there are {', '.join(names)}" if len(names) <= _FEW else ""
 
 
 def _fail(message: str, code: int) -> None:

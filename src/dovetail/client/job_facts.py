@@ -8,7 +8,7 @@ from typing import Any
 
 from dovetail.api.forecast_row import Expected, Span
 from dovetail.api.job_row import ENDED, GpusHeld, JobDetails, JobRow, Report, UsedTold
-from dovetail.client.job_words import gpus_text, memory_text, number
+from dovetail.client.job_words import gpus_text, memory_text, number, reported
 from dovetail.text.counting import numbers_text
 from dovetail.text.durations import duration_text
 from dovetail.text.promises import promise_text
@@ -123,10 +123,10 @@ def _preemptions(row: JobRow) -> str:
 def _progress(report: Report | None, now: float) -> str:
     if not report:
         return ""
-    told = [] if report.step is None else [f"step {number(report.step)}"]
+    told, metrics = reported(report.step, report.metrics)
     told += [
         f"{name} {value if isinstance(value, str) else format(value, '.6g')}"
-        for name, value in report.metrics.items()
+        for name, value in metrics.items()
     ]
     thinned = report.left_out
     fewer = f"; {thinned:,} reports were put together with others" if thinned else ""

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from dovetail.api.job_row import JobRow
+from collections.abc import Mapping
+
+from dovetail.api.job_row import TOTALS, JobRow
+
+
+def reported(
+    step: float | None, metrics: Mapping[str, float | str]
+) -> tuple[list[str], Mapping[str, float | str]]:
+    """`step 30 of 100`, and what else was reported."""
+    if step is None:
+        return [], metrics
+    total = next((metrics[name] for name in TOTALS if name in metrics), None)
+    if not isinstance(total, int | float):
+        return [f"step {number(step)}"], metrics
+    others = {name: value for name, value in metrics.items() if name not in TOTALS}
+    return [f"step {number(step)} of {number(total)}"], others
 
 
 def number(value: float | None) -> str:

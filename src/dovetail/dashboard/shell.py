@@ -10,7 +10,7 @@ from functools import cache
 from html import escape
 from string import Template
 
-from dovetail.dashboard.files import address, text_of
+from dovetail.dashboard.files import address, served, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,7 @@ _LIST = (
     PageFrame("services", "Services", "services", ("axes.js",), ("study.css", "job.css")),
     PageFrame("ask", "Ask", "ask", ()),
     PageFrame("cluster", "Cluster", "cluster", _TABLES),
+    PageFrame("missing", "No such page", "", ()),
     PageFrame("live_study", "Study", "studies", (*_TABLES, *_STUDY), ("study.css", "job.css")),
 )
 PAGES = {page.name: page for page in _LIST}
@@ -64,6 +65,7 @@ def html(name: str) -> str:
         scripts="".join(
             f'<script defer src="{address(own)}"></script>\n'
             for own in (*_EVERYWHERE, *page.scripts, f"{page.name}.js")
+            if own in served()
         ),
         navigation="".join(_link(page, *entry) for entry in _NAVIGATION),
         main=text_of(f"{name}.html"),

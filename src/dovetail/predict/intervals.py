@@ -14,6 +14,7 @@ from statistics import NormalDist
 from threading import Lock
 from typing import Final, final
 
+from dovetail.api.job_row import TOTALS
 from dovetail.core.model import Job, JobId, Seconds
 from dovetail.core.track import Phase, Track
 from dovetail.predict.evidence import Opinion, by_reports
@@ -28,8 +29,6 @@ _OUTLIVED = (10.0, 6.0)  # how far off "as long again, by half" may be, below an
 # Of the median: in a tenth of the cases what may end at any time, whatever it has lasted, ends sooner.
 _MEMORYLESS = log(1 / 0.9) / log(2)
 
-# What jobs call the last step when they report it beside the present one.
-TOTALS = ("total", "total_steps", "steps_total", "max_steps", "num_steps")
 _EPOCH = "epoch"  # reported, and counted in what the command names
 _FORGOTTEN = 4  # times as many jobs as are remembered: then it begins anew with those
 _LEAST_PART = 0.01  # of its steps a job must have done before they tell anything

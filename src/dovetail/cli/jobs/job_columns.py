@@ -10,7 +10,7 @@ import click
 
 from dovetail.api.job_row import ENDED, JobRow, UsedTold
 from dovetail.cli.reach import ListedJob
-from dovetail.client.job_words import gpus_text, memory_text, number
+from dovetail.client.job_words import gpus_text, memory_text, number, reported
 from dovetail.text.counting import counted, numbers_text
 from dovetail.text.durations import duration_text
 from dovetail.text.tables import PHASE_STYLES, Column
@@ -42,14 +42,14 @@ def where(row: JobRow) -> str:
 
 
 def progress(row: JobRow, most: int = 3) -> str:
-    """`step 1200  loss 0.231`"""
+    """`step 1200 of 5000 loss 0.231`"""
     report = row.last_report
     if not report:
         return ""
-    told = [] if report.step is None else [f"step {number(report.step)}"]
-    for name, value in list(report.metrics.items())[:most]:
+    told, metrics = reported(report.step, report.metrics)
+    for name, value in list(metrics.items())[:most]:
         told.append(f"{name} {value if isinstance(value, str) else format(value, '.4g')}")
-    return " ".join(told)
+    return ", ".join(told)
 
 
 def note(row: JobRow) -> str:

@@ -51,6 +51,12 @@ def cost_text(cost: ServiceCost) -> str:
     return f"{found}, {told} GPU-seconds{money} for a thousand requests"
 
 
+def _latency_text(row: ServiceRow) -> str:
+    if not row.p50_s:
+        return "not known: no request was answered of late"
+    return f"half within {ms(row.p50_s)}, 99 of 100 within {ms(row.p99_s)}"
+
+
 def show_lines(row: ServiceRow) -> Iterator[str]:
     slo = f"{ms(row.slo_s)} for {row.percentile:g} of 100" if row.slo_s else "none"
     facts = {
@@ -60,7 +66,7 @@ def show_lines(row: ServiceRow) -> Iterator[str]:
         "why": row.why,
         "trouble": row.trouble,
         "load": f"{row.rate:.3g} requests a second, {row.in_flight} in work, {row.queued} wait",
-        "latency": f"half within {ms(row.p50_s) or '-'}, 99 of 100 within {ms(row.p99_s) or '-'}",
+        "latency": _latency_text(row),
         "slo": slo,
         "answered": f"{row.answered:,}, {row.late:,} late, {row.refused:,} refused, "
         f"{row.failed:,} failed",

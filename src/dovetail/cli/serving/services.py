@@ -91,7 +91,9 @@ def scale(client: Client, name: str, replicas: str) -> None:
     except ValueError:
         raise BadInput(f"{replicas!r} is not a number of replicas, such as 3 or 1-4") from None
     row = read(ServiceRow, client.post(f"{path_of(name)}/scale", bounds))
-    click.echo(clean(f"Service {row.name} has {row.least} to {row.most} replicas from now on."))
+    number = f"{row.least} to {row.most}" if row.least < row.most else f"{row.least}"
+    word = "replica" if row.most == 1 else "replicas"
+    click.echo(clean(f"Service {row.name} has {number} {word} from now on."))
 
 
 @services.command()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dovetail.api.why_row import NextPreemption, WhyRunning
+from dovetail.client.job_words import reported
 from dovetail.core.model import WHOLE_GPU, gpus_of
 from dovetail.core.paces import latest_first
 from dovetail.core.track import Phase
@@ -74,8 +75,8 @@ def _progress(case: Case) -> str:
     track = case.track
     if track.reported_at < 0:
         return ""
-    parts = [f"step {track.step:g}"] if track.step is not None else []
-    for name, value in list(track.metrics.items())[:_MOST_METRICS]:
+    parts, metrics = reported(track.step, track.metrics)
+    for name, value in list(metrics.items())[:_MOST_METRICS]:
         shown = f"{value:.4g}" if isinstance(value, float | int) else shortened(str(value), 20)
         parts.append(f"{shortened(name, 20)} {shown}")
     ago = duration_text(case.now - case.unix(track.reported_at))

@@ -32,9 +32,7 @@ async def study(name: str) -> Response:
 @routes.get("/page/{name}")
 async def named(name: str) -> Response:
     """A page of its own in the navigation."""
-    if name not in shell.NAMED:
-        raise HTTPException(404)
-    return _page(name)
+    return _page(name) if name in shell.NAMED else _page("missing", 404)
 
 
 @routes.get("/page/static/{name}")
@@ -48,9 +46,15 @@ async def static(
     return Response(files.text_of(name), media_type=kind, headers={"cache-control": keep})
 
 
-def _page(name: str) -> Response:
+@routes.get("/page/{rest:path}")
+async def missing(rest: str) -> Response:
+    return _page("missing", 404)
+
+
+def _page(name: str, status: int = 200) -> Response:
     return Response(
         shell.html(name),
+        status,
         media_type="text/html; charset=utf-8",
         headers={"cache-control": _ASK_AGAIN},
     )

@@ -50,7 +50,7 @@ _CHANGED: dict[str, Any] = {
 @routes.post("/v1/services/{name}/scale", **_CHANGED)
 def scale_service(name: Name, asked: ScaleAsked, daemon: AskedDaemon, caller: Asking) -> Response:
     if asked.least > asked.most:
-        raise BadInput(f"least: {asked.least} is more than most, {asked.most}")
+        raise BadInput(f"the least number, {asked.least}, is above the greatest, {asked.most}")
     return JsonAnswer(daemon.services.scale(name, asked.least, asked.most, caller))
 
 

@@ -10,6 +10,7 @@ from fastapi import Depends, Query, Response
 from starlette.responses import StreamingResponse
 
 from dovetail.api.page_row import ReplayTold, UsageRow, UsageTold
+from dovetail.daemon.history.costs import NO_FILE
 from dovetail.daemon.history.usage import MOST_JOBS, Grouping, WantedJobs, as_csv, grouped, rows_of
 from dovetail.daemon.http.error_answers import JsonAnswer, problems
 from dovetail.daemon.http.history_routes import Time
@@ -78,10 +79,14 @@ def _share_out(daemon: AskedDaemon, wanted: WantedJobs, groups: list[UsageRow]) 
     everybody = WantedJobs(Filter(since=only.since, until=only.until))
     used = grouped(rows_of(daemon.service, everybody), "user")
     total = sum(own.gpu_hours for own in used)
+    has_prices = daemon.costs_file != NO_FILE
     for own in groups:
         part = own.gpu_hours / total if total else 0.0
-        own.energy_kwh, own.money = spent["energy_kwh"] * part, spent["total_cost"] * part
-    return ""
+        if has_prices or spent["energy_kwh"]:
+            own.energy_kwh = spent["energy_kwh"] * part
+        if has_prices:
+            own.money = spent["total_cost"] * part
+    return "" if has_prices else "no prices are known (dovetail up --costs FILE)"
 
 
 @routes.get(

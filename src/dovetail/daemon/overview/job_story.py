@@ -12,7 +12,7 @@ from math import isfinite
 from threading import Lock
 from typing import Any, Final, final
 
-from dovetail.api.job_row import JobRow
+from dovetail.api.job_row import TOTALS, JobRow
 from dovetail.api.page_row import MetricCurve, StintCost
 from dovetail.core.model import JobId, Seconds
 from dovetail.daemon.clock import Clock
@@ -72,8 +72,8 @@ class StoryOfJob:
 
     def _report(self, entry: dict[str, Any]) -> None:
         for name, value in entry["metrics"].items():
-            if not isinstance(value, int | float) or not isfinite(value):
-                continue
+            if not isinstance(value, int | float) or not isfinite(value) or name in TOTALS:
+                continue  # how many steps there are is no curve
             if name in self.curves or len(self.curves) < _MOST_METRICS:
                 curve = self.curves.setdefault(name, _Curve())
                 curve.add(self._unix(entry["at"]), entry.get("step"), value)

@@ -24,7 +24,7 @@ from dovetail.daemon.services.gateways import GatewayLine, GatewayLost
 from dovetail.daemon.services.health import HealthWatch
 from dovetail.daemon.services.ports import HOST
 from dovetail.daemon.services.recent_load import RecentLoad
-from dovetail.daemon.services.scene import SeenReplica, ServiceScene, scene_of
+from dovetail.daemon.services.scene import IS_PAUSED, SeenReplica, ServiceScene, scene_of
 from dovetail.daemon.services.slo_trouble import slo_trouble
 from dovetail.daemon.services.wake_times import WakeTimes
 from dovetail.gateway.replicas import ASLEEP as AWAY
@@ -198,7 +198,7 @@ class ServiceKeeper:
         self.told = self._wish.at(
             monotonic(), self.seen(scene), scene.design, scene.least, scene.most
         )
-        wanted = Wish(0, "it is paused") if scene.is_paused else self.told
+        wanted = Wish(0, IS_PAUSED) if scene.is_paused else self.told
         events = self._changes(scene, wanted)
         if events or wanted.replicas != scene.wanted:
             self._record(scene, wanted, events)
@@ -368,7 +368,7 @@ class ServiceKeeper:
 
     def _why_none(self, scene: ServiceScene) -> str:
         if scene.is_paused:
-            return "it is paused"
+            return IS_PAUSED
         return self.trouble_now(scene) or "no replica of it is ready yet"
 
     # --------------------------------------------------------------------------- what is said of it
@@ -384,10 +384,13 @@ class ServiceKeeper:
             return self.trouble
         if scene.failures:
             left = max(self.back_off_s(scene), 0.0)
-            again = f"the next is started in {left:.0f} s" if left else "the next is started now"
+            when = f"in {left:.0f} s" if left >= 0.5 else "now"
+            again = f"the next is started {'once it is resumed' if scene.is_paused else when}"
             return f"{scene.failure}{self._said(scene)}; {scene.failures} in a row, {again}"
         late = [own for own in scene.replicas if own.runs and own.up_s > _SICK_S]
         for own in late:
             if why := self.health.why_not(own.number):
                 return f"replica {own.number} (job {own.job}) is not healthy yet: {why}"
+        if scene.is_paused:
+            return ""
         return slo_trouble(self.seen(scene), self.load.least_service_s, self.times, scene)

@@ -15,6 +15,7 @@ from dovetail.workloads.service.kind import services_of
 from dovetail.workloads.service.track import LiveReplica, ServiceTrack
 
 _LOOKED_AT = 64  # jobs that run
+IS_PAUSED = "it is paused"
 AT_REST = (ASLEEP, SERVICE_PAUSED)  # why the keeper itself holds a replica
 
 

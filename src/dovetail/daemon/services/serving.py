@@ -28,7 +28,7 @@ from dovetail.daemon.service import Service
 from dovetail.daemon.services.gateways import GatewayLine
 from dovetail.daemon.services.keeper import ServiceKeeper
 from dovetail.daemon.services.ports import HOST
-from dovetail.daemon.services.scene import SeenReplica, ServiceScene, scene_of
+from dovetail.daemon.services.scene import IS_PAUSED, SeenReplica, ServiceScene, scene_of
 from dovetail.daemon.submissions import OpeningShell, Submission, check_it_could_run
 from dovetail.daemon.users.callers import Caller
 from dovetail.daemon.users.job_owners import patiently, rights_of
@@ -317,6 +317,13 @@ def cost_of(scene: ServiceScene, keeper: ServiceKeeper | None, costs: Costs) -> 
     )
 
 
+def _why(scene: ServiceScene, keeper: ServiceKeeper | None) -> str:
+    """How many replicas it has, and why."""
+    if scene.is_paused:
+        return IS_PAUSED
+    return keeper.told.reason if keeper else scene.reason
+
+
 def row_of(scene: ServiceScene, keeper: ServiceKeeper | None, cost: ServiceCost) -> ServiceRow:
     design = scene.design
     rows = [_replica_row(own, keeper) for own in scene.replicas]
@@ -331,7 +338,7 @@ def row_of(scene: ServiceScene, keeper: ServiceKeeper | None, cost: ServiceCost)
         least=scene.least,
         most=scene.most,
         wanted=scene.wanted,
-        why=keeper.told.reason if keeper and not scene.is_paused else scene.reason,
+        why=_why(scene, keeper),
         trouble=keeper.trouble_now(scene) if keeper else "nobody looks after it",
         slo_s=design.slo_s,
         percentile=design.percentile,

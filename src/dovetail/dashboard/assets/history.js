@@ -26,7 +26,7 @@ function showGroups(told, by) {
   const rows = told.groups.map((row) => el("tr", {}, el("th", { scope: "row" }, row.key || `(no ${by})`),
     ...GROUPS.map(([, of, text]) => el("td", { "data-value": of(row) ?? "Infinity" }, (text ?? plain)(of(row))))));
   table($$("#groups"), `Usage by ${by}`, [by[0].toUpperCase() + by.slice(1), ...GROUPS.map(([name]) => name)], [0], rows);
-  const costs = told.uncosted ? `Energy and money are unknown: ${told.uncosted}` : "Energy and money of the whole daemon in that time, shared out by GPU-hours.";
+  const costs = told.uncosted ? `Energy and money: ${told.uncosted}.` : "Energy and money of the whole daemon in that time, shared out by GPU-hours.";
   $$("#groups-note").textContent = `${told.total ? "" : "No job has ended in that time. "}${told.all ? "" : "Only the newest jobs were looked at. "}${costs}`;
 }
 
@@ -39,7 +39,7 @@ function showJobs(told) {
     const number = (value, shown) => el("td", { "data-value": value }, shown);
     return el("tr", {}, el("th", { scope: "row", "data-value": row.id }, el("a", { href: `/page/job/${row.id}` }, row.id)), text(row.name), text(row.user),
       text(row.phase + (row.exit_code ? `, ${row.exit_code}` : "")), number(row.gpus, String(row.gpus)), number(row.ended_at, dateText(row.ended_at)),
-      number(waited, duration(Math.max(waited, 0))), number(row.run_s, duration(row.run_s)), number(hours, short(hours)), number(row.preemptions, String(row.preemptions)));
+      number(waited, duration(Math.max(waited, 0))), number(row.run_s, duration(row.run_s)), number(hours, hours > 0 && hours < 0.001 ? "<0.001" : short(hours)), number(row.preemptions, String(row.preemptions)));
   });
   table($$("#jobs"), "Ended jobs, the newest first", JOBS, [0, 1, 2, 3], rows);
   $$("#jobs-note").textContent = told.total > told.jobs.length ? `The newest ${plain(told.jobs.length)} of ${plain(told.total)}; the CSV file has all.` : "";

@@ -133,8 +133,17 @@ function show() {
 
 const read = latest(() => Promise.all([get(`/v1/jobs/${id}`), get(`/v1/page/jobs/${id}/story`), me()]));
 
+function missing() {
+  $$("#title").textContent = `There is no job ${id}`;
+  for (const own of document.querySelectorAll("section")) own.hidden = true;
+}
+
 async function refresh() {
-  const found = await read();
+  let found;
+  try { found = await read(); } catch (error) {
+    if (error.status !== 404) throw error;
+    missing();
+  }
   if (!found) return;
   [job.row, job.story, job.caller] = found;
   show();
@@ -165,4 +174,4 @@ setInterval(() => {
   job.over = ENDED.includes(job.row.phase) && log.upto >= log.end && log.end > 0;
   log.follow().catch(shown);
 }, FOLLOW_MS);
-begin().catch((error) => { if (error.status === 404) { $$("#title").textContent = error.message; for (const own of document.querySelectorAll("section")) own.hidden = true; } else shown(error); });
+begin().catch(shown);

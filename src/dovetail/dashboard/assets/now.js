@@ -32,7 +32,7 @@ function showFigures() {
 
 async function renewCost() {
   const told = await get(`/v1/costs?since=${Math.floor(clockNow() / 3600) * 3600}`);
-  now.cost = told.file ? [short(told.total_cost), `${short(told.energy_kwh)} kWh`] : told.energy_kwh ? [`${short(told.energy_kwh)}`, "kWh, no prices given"] : ["–", "no prices given"];
+  now.cost = told.file !== "none" ? [short(told.total_cost), `${short(told.energy_kwh)} kWh`] : told.energy_kwh ? [`${short(told.energy_kwh)}`, "kWh, no prices given"] : ["–", "no prices given"];
   showFigures();
 }
 
