@@ -7,7 +7,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SOURCES := $(shell find src tools -type f -not -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-kubernetes install test test-kubernetes check storm-kubernetes storm bench fuzz clean
+.PHONY: help demo demo-kubernetes install test test-kubernetes check docs storm-kubernetes storm bench fuzz clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 23
@@ -34,6 +34,11 @@ check: .venv/installed .venv/dev ## Run the linters, the type checker and the im
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: .venv/plain .venv-docs/ready ## Make docs/ and a reference into a site, build/docs/site/index.html
+	@$(BIN)/python -m tools.docs_site stage build/docs
+	@cd build/docs && ../../.venv-docs/bin/zensical build --strict
+	@$(BIN)/python -m tools.docs_site check build/docs/site
+
 storm-kubernetes: .venv/installed .venv/dev ## Run also the long tests of faults on a real cluster (half an hour)
 	$(BIN)/python -m tools.kubernetes build
 	DOVETAIL_TEST_KUBERNETES=all $(BIN)/python -m pytest tests/kubernetes
@@ -49,7 +54,7 @@ fuzz: .venv/installed .venv/dev ## Try every policy in 20,000 small random clust
 	DOVETAIL_FUZZ=20000 $(BIN)/python -m pytest tests/contracts/test_wild_worlds.py
 
 clean: ## Remove the environments and everything built
-	rm -rf .venv .venv-peers build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-peers .venv-docs build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # --------------------------------------------------------------------------------- the environments
 
@@ -93,3 +98,9 @@ clean: ## Remove the environments and everything built
 	@$(PYTHON) -m venv .venv-peers
 	@.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-peers.lock && touch $@ || \
 		echo "Notice: Optuna and Ray cannot be installed here, so ours is not measured beside them."
+
+# What builds the site; in an environment of its own, as nothing else needs it.
+.venv-docs/ready: requirements-docs.lock
+	@$(PYTHON) -m venv .venv-docs
+	@.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-docs.lock
+	@touch $@

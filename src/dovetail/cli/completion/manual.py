@@ -13,29 +13,44 @@ from dovetail.version import version
 def pages(cli: click.Command) -> dict[str, str]:
     """By file name."""
     with click.Context(cli, info_name="dovetail") as root:
-        return {f"{name}.1": "\n".join(lines) + "\n" for name, lines in _pages(root)}
+        named = ((own.command_path.replace(" ", "-"), own) for own in contexts(root))
+        return {f"{name}.1": "\n".join(_page(own, name)) + "\n" for name, own in named}
 
 
-def _pages(context: click.Context) -> Iterator[tuple[str, list[str]]]:
-    name = context.command_path.replace(" ", "-")
-    yield name, list(_page(context, name))
+def contexts(context: click.Context) -> Iterator[click.Context]:
+    """Of a command and, after it, of every command below it."""
+    yield context
     command = context.command
     if isinstance(command, click.Group):
         for sub in command.list_commands(context):
             found = command.get_command(context, sub)
             if found is not None and not found.hidden:
                 with click.Context(found, info_name=sub, parent=context) as inner:
-                    yield from _pages(inner)
+                    yield from contexts(inner)
+
+
+def usage(context: click.Context) -> str:
+    return " ".join([context.command_path, *context.command.collect_usage_pieces(context)])
+
+
+def options(context: click.Context) -> list[tuple[str, str]]:
+    """What can be typed, and what the help says of it."""
+    records = [own.get_help_record(context) for own in context.command.get_params(context)]
+    return [(own[0], " ".join(own[1].split())) for own in records if own is not None and own[1]]
+
+
+def paragraphs(command: click.Command) -> list[str]:
+    """Of its help. One with \\b stands as it is, line by line."""
+    text = (command.help or "").replace("\r", "")
+    return [own for own in text.split("\n\n") if own.strip()] or ["no more is said"]
 
 
 def _page(context: click.Context, name: str) -> Iterator[str]:
-    command = context.command
-    first, *rest = _paragraphs(command.help or "")
+    first, *rest = paragraphs(context.command)
     yield f'.TH "{name.upper()}" "1" "" "Dovetail {version()}" "User Commands"'
     yield from (".nh", ".ad l")
     yield from (".SH NAME", f"{_text(name)} \\- {_text(' '.join(first.split()).rstrip('.'))}")
-    usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
-    yield from (".SH SYNOPSIS", f".B {_text(usage)}")
+    yield from (".SH SYNOPSIS", f".B {_text(usage(context))}")
     if rest:
         yield ".SH DESCRIPTION"
         for paragraph in rest:
@@ -49,12 +64,6 @@ def _page(context: click.Context, name: str) -> Iterator[str]:
         )
 
 
-def _paragraphs(text: str) -> list[str]:
-    return [own for own in text.replace("\r", "").split("\n\n") if own.strip()] or [
-        "no more is said"
-    ]
-
-
 def _paragraph(text: str) -> Iterator[str]:
     """One that starts with \\b stands as it is, line by line."""
     if "\b" not in text:
@@ -66,12 +75,11 @@ def _paragraph(text: str) -> Iterator[str]:
 
 
 def _options(context: click.Context) -> Iterator[str]:
-    records = [own.get_help_record(context) for own in context.command.get_params(context)]
-    found = [record for record in records if record is not None and record[1]]
+    found = options(context)
     if found:
         yield ".SH OPTIONS"
     for words, told in found:
-        yield from (".TP", f".B {_text(words)}", _text(" ".join(told.split())))
+        yield from (".TP", f".B {_text(words)}", _text(told))
 
 
 def _commands(context: click.Context) -> Iterator[str]:

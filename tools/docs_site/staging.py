@@ -1,0 +1,85 @@
+"""The folder that the site is built from: our pages, what they lead to, and the reference.
+
+Pages lie as they do in the repository, so that links from one to another hold without a change.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+import dovetail
+from tools.docs_site import markdown
+from tools.docs_site.catalogue_pages import catalogue_pages
+from tools.docs_site.command_pages import command_pages
+from tools.docs_site.file_pages import file_pages
+from tools.docs_site.http_pages import http_pages
+from tools.docs_site.navigation import navigation, title_of
+
+ROOT = Path(__file__).parents[2]
+DECISIONS = "docs/decisions"
+_WORKER = "iframe-worker.js"
+_FILES = (".png", ".json", ".yaml", ".py", ".toml", ".csv", ".ipynb", ".sbatch")
+
+
+def stage(folder: Path) -> int:
+    """How many pages there are. What was there before goes."""
+    shutil.rmtree(folder, ignore_errors=True)
+    pages = folder / "pages"
+    for path in _sources():
+        _copy(path, pages / path.relative_to(ROOT))
+    for name, text in _made(pages).items():
+        target = pages / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+    _copy(Path(__file__).with_name(_WORKER), pages / "assets" / _WORKER)
+    look = Path(__file__).with_name("mkdocs.yml").read_text()
+    places = yaml.safe_dump({"nav": navigation(pages)}, sort_keys=False)
+    (folder / "mkdocs.yml").write_text(look + places)
+    return len(list(pages.rglob("*.md")))
+
+
+def _sources() -> Iterator[Path]:
+    yield from [*ROOT.glob("*.md"), ROOT / "LICENSE"]
+    for room in ("docs", "examples"):
+        for path in sorted((ROOT / room).rglob("*")):
+            if path.suffix in (".md", *_FILES) and "__pycache__" not in path.parts:
+                yield path
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.suffix == ".md":
+        text = markdown.separated(source.read_text())
+        target.write_text(text.replace("decisions/)", "decisions/index.md)"))
+    else:
+        shutil.copyfile(source, target)
+
+
+def _made(pages: Path) -> dict[str, str]:
+    return {
+        f"{DECISIONS}/index.md": _decisions(pages),
+        "reference/python.md": _python(),
+        **command_pages(),
+        **file_pages(ROOT),
+        **catalogue_pages(),
+        **http_pages(ROOT),
+    }
+
+
+def _decisions(pages: Path) -> str:
+    found = sorted((pages / DECISIONS).glob("*.md"), reverse=True)
+    rows = [f"- [{title_of(own)}]({own.name})" for own in found]
+    return "\n".join(
+        ["# Decisions\n", "Why things are as they are, the newest first.\n", *rows, ""]
+    )
+
+
+def _python() -> str:
+    """Names alone: mkdocstrings reads the sources for the rest."""
+    about = markdown.block((dovetail.__doc__ or "").partition("\n\n")[2], "python")
+    directives = [f"::: dovetail.{name}\n" for name in dovetail.__all__]
+    return "\n".join(["# Python API\n", about, *directives])
