@@ -36,7 +36,7 @@ check: .venv/installed .venv/dev ## Run the linters, the type checker and the im
 
 docs: .venv/plain .venv-docs/ready ## Make docs/ and a reference into a site, build/docs/site/index.html
 	@$(BIN)/python -m tools.docs_site stage build/docs
-	@cd build/docs && ../../.venv-docs/bin/zensical build --strict
+	@cd build/docs && ../../.venv-docs/bin/zensical build
 	@$(BIN)/python -m tools.docs_site check build/docs/site
 
 storm-kubernetes: .venv/installed .venv/dev ## Run also the long tests of faults on a real cluster (half an hour)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -52,6 +53,16 @@ def test_every_field_and_every_call_has_its_place(pages: Path) -> None:
     api = json.loads((ROOT / "docs" / "openapi.json").read_text())
     calls = (reference / "http" / "index.md").read_text().replace("&#95;", "_")
     assert [path for path in api["paths"] if f" {path}</code>" not in calls] == []
+
+
+@pytest.mark.parametrize(
+    ("page", "module"),
+    [("index", "dovetail"), ("sdk", "dovetail.sdk"), ("testing", "dovetail.testing")],
+)
+def test_every_name_for_python_programs_has_its_place(page: str, module: str, pages: Path) -> None:
+    text = (pages / "reference" / "python" / f"{page}.md").read_text()
+    names = import_module(module).__all__
+    assert [own for own in names if f"::: {module}.{own}\n" not in text] == []
 
 
 def test_every_how_to_and_decision_is_listed(pages: Path) -> None:

@@ -51,10 +51,10 @@ def fields(found: Schema) -> Iterator[str]:
         yield plain(found["description"]) + "\n"
     needed = found.get("required", ())
     rows = [
-        (code(name), kind(own), "needed" if name in needed else _default(own), _told(own))
+        (code(name), _told(own), kind(own), "needed" if name in needed else _default(own))
         for name, own in found.get("properties", {}).items()
     ]
-    yield table(("field", "value", "default", "meaning"), rows)
+    yield table(("field", "meaning", "value", "default"), rows)
 
 
 def kind(own: Schema, links: str = "#") -> str:

@@ -35,7 +35,7 @@ def _reference(pages: Path) -> list[Entry]:
         {"Commands": _with_index(pages, room / "commands")},
         {"Files": _listed(pages, [room / f"{name}.md" for name in _FILES])},
         {"What can be named": _with_index(pages, room / "catalogue")},
-        {"Python API": "reference/python.md"},
+        {"Python API": _with_index(pages, room / "python")},
         {"HTTP API": _with_index(pages, room / "http")},
     ]
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import yaml
 
-import dovetail
 from tools.docs_site import markdown
 from tools.docs_site.catalogue_pages import catalogue_pages
 from tools.docs_site.command_pages import command_pages
 from tools.docs_site.file_pages import file_pages
 from tools.docs_site.http_pages import http_pages
 from tools.docs_site.navigation import navigation, title_of
+from tools.docs_site.python_pages import python_pages
 
 ROOT = Path(__file__).parents[2]
 DECISIONS = "docs/decisions"
@@ -62,10 +62,10 @@ def _copy(source: Path, target: Path) -> None:
 def _made(pages: Path) -> dict[str, str]:
     return {
         f"{DECISIONS}/index.md": _decisions(pages),
-        "reference/python.md": _python(),
         **command_pages(),
         **file_pages(ROOT),
         **catalogue_pages(),
+        **python_pages(),
         **http_pages(ROOT),
     }
 
@@ -76,10 +76,3 @@ def _decisions(pages: Path) -> str:
     return "\n".join(
         ["# Decisions\n", "Why things are as they are, the newest first.\n", *rows, ""]
     )
-
-
-def _python() -> str:
-    """Names alone: mkdocstrings reads the sources for the rest."""
-    about = markdown.block((dovetail.__doc__ or "").partition("\n\n")[2], "python")
-    directives = [f"::: dovetail.{name}\n" for name in dovetail.__all__]
-    return "\n".join(["# Python API\n", about, *directives])
