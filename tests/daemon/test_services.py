@@ -152,9 +152,9 @@ def test_a_service_is_scaled_up_and_down_by_its_user() -> None:
         assert made.ask().status == 200
 
 
-def test_a_paused_service_refuses_requests_and_says_so() -> None:
+def test_a_paused_service_refuses_requests_at_once_and_says_so() -> None:
     with service_daemon() as made:
-        made.serve(queue_s=0.2)
+        made.serve(queue_s=600)
         made.wait_for("ready")
         made.change("pause")
         row = made.wait_for("asleep")

@@ -92,6 +92,7 @@ class Control:
         if "replicas" in told:
             self._pool.wake_s = told["wake_s"]
             self._pool.why_none = told["why_none"]
+            self._pool.pause(bool(told.get("is_paused")))  # a daemon of before does not say
             self._pool.tell([ReplicaTold(**row) for row in told["replicas"]])
             self._tell({})
         if told.get("stop"):

@@ -62,10 +62,19 @@ class ReplicaPool:
         self._service: Final = service
         self._bounds: Final = bounds
         self._meter: Final = meter
+        self._is_paused = False
         self._is_over = False
         self._waiting: Final[deque[asyncio.Future[Replica]]] = deque()
 
     # ------------------------------------------------------------------------- what the daemon tells
+
+    def pause(self, is_paused: bool) -> None:
+        """Who waits is refused, and so is who comes; what was begun is answered."""
+        self._is_paused = is_paused
+        while is_paused and self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_exception(self._paused())
 
     def tell(self, told: Sequence[ReplicaTold]) -> None:
         """Those that are not named are gone."""
@@ -104,6 +113,8 @@ class ReplicaPool:
         """A replica for one request; `give_back` is owed."""
         if self._is_over:
             raise self._stopped()
+        if self._is_paused:
+            raise self._paused()
         replica = None if self._waiting else self._least_loaded()
         if replica is not None:
             return self._taken(replica)
@@ -171,6 +182,10 @@ class ReplicaPool:
         self._meter.queued = len(self._waiting)
 
     # ------------------------------------------------------------------------------------- refusals
+
+    def _paused(self) -> Refusal:
+        told = f"service {self._service!r} takes no requests now: it is paused"
+        return Refusal(503, told, _MOST_RETRY_S)
 
     def _too_late(self) -> Refusal:
         waited = f"none was free within {self._bounds.queue_s:g} s"

@@ -8,7 +8,7 @@ import select
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -86,8 +86,9 @@ class GatewayLine:
         if told != str(self._settings.port):
             raise GatewayLost(told or f"its gateway did not start; see {self._folder / 'log'}")
 
-    def tell(self, replicas: Sequence[Mapping[str, Any]], wake_s: float, why_none: str) -> None:
-        self._send({"replicas": replicas, "wake_s": wake_s, "why_none": why_none})
+    def tell(self, told: Mapping[str, Any]) -> None:
+        """Its replicas; how long waking one takes; why there is none; is it paused?"""
+        self._send(told)
 
     def stop(self) -> None:
         """It answers what it has, and ends."""

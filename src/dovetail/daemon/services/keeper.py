@@ -86,6 +86,7 @@ class ServiceKeeper:
         )
         self._load_told_at = monotonic()
         self._rows: list[dict[str, Any]] | None = None  # as the gateway has them
+        self._paused = False  # as the gateway knows
         self._over: Final = threading.Event()
         self._listens: Final = threading.Event()
         self._thread: Final = threading.Thread(
@@ -348,9 +349,10 @@ class ServiceKeeper:
             }
             for own in scene.replicas
         ]
-        if rows != self._rows:
-            self._line.tell(rows, self._ready_in_s(scene), self._why_none(scene))
-            self._rows = rows
+        if rows != self._rows or scene.is_paused != self._paused:
+            told = {"wake_s": self._ready_in_s(scene), "why_none": self._why_none(scene)}
+            self._line.tell({"replicas": rows, "is_paused": scene.is_paused, **told})
+            self._rows, self._paused = rows, scene.is_paused
 
     def _leave_sleep(self, scene: ServiceScene) -> None:
         """The server's own way to wake up, once its processes run again."""
