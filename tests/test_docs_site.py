@@ -13,7 +13,7 @@ from tools.docs_site.links import troubles
 from tools.docs_site.markdown import code, plain, separated, table
 from tools.docs_site.staging import stage
 
-from browser import CHROMIUM
+from browser import CHROMIUM, faults
 from dovetail.cli.completion import manual
 from dovetail.cli.main import cli
 from dovetail.cli.named import KINDS, catalogue_of
@@ -112,6 +112,7 @@ def test_pages_open_from_a_folder_and_searching_works() -> None:
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.goto((SITE / "reference" / "job-file.html").as_uri())
         assert page.evaluate("document.documentElement.scrollWidth") <= 420
+        assert faults(page) == []
         page.keyboard.press("Control+k")
         words = page.get_by_role("combobox", name="Search")
         words.press_sequentially("preemptible", delay=40)

@@ -5,6 +5,7 @@ Pages lie as they do in the repository, so that links from one to another hold w
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +22,7 @@ from tools.docs_site.python_pages import python_pages
 
 ROOT = Path(__file__).parents[2]
 DECISIONS = "docs/decisions"
-_WORKER = "iframe-worker.js"
+_ASSETS = ("colours.css", "iframe-worker.js", "wide-tables.js")
 _FILES = (".png", ".json", ".yaml", ".py", ".toml", ".csv", ".ipynb", ".sbatch")
 
 
@@ -35,7 +36,8 @@ def stage(folder: Path) -> int:
         target = pages / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
-    _copy(Path(__file__).with_name(_WORKER), pages / "assets" / _WORKER)
+    for name in _ASSETS:
+        _copy(Path(__file__).with_name(name), pages / "assets" / name)
     look = Path(__file__).with_name("mkdocs.yml").read_text()
     places = yaml.safe_dump({"nav": navigation(pages)}, sort_keys=False)
     (folder / "mkdocs.yml").write_text(look + places)
@@ -72,7 +74,11 @@ def _made(pages: Path) -> dict[str, str]:
 
 def _decisions(pages: Path) -> str:
     found = sorted((pages / DECISIONS).glob("*.md"), reverse=True)
-    rows = [f"- [{title_of(own)}]({own.name})" for own in found]
+    rows = [f"- [{own.name[:4].lstrip('0')}. {_unnumbered(own)}]({own.name})" for own in found]
     return "\n".join(
         ["# Decisions\n", "Why things are as they are, the newest first.\n", *rows, ""]
     )
+
+
+def _unnumbered(decision: Path) -> str:
+    return re.sub(r"^\d+[.:]? *", "", title_of(decision))
