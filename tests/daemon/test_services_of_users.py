@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from daemon_process import killable_daemon
+from dovetail.daemon.services import health
+from dovetail.daemon.services.ports import stranger_at
 from service_daemon import ServiceDaemon, error_of
 from two_users import NOBODY, as_nobody, as_root, open_folder
 from waiting import until
@@ -106,6 +108,30 @@ def test_a_port_held_by_another_user_is_not_taken_for_the_replica(shared: Servic
         finally:
             other.kill()
     shared.change("stop", row["id"])
+
+
+def test_who_takes_the_port_of_a_healthy_replica_is_neither_ready_nor_told_anything(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(health, "_SELDOM_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    watch = health.HealthWatch("/", 0)
+    asked_as = [sys.executable, "-c", LISTEN, str(port)]
+    with subprocess.Popen(asked_as, stdout=subprocess.PIPE) as other:
+        try:
+            assert other.stdout is not None
+            assert other.stdout.readline() == b"there\n"
+            monkeypatch.setattr(health, "stranger_at", lambda port, uid: "")
+            until(lambda: watch.look({1: port}) or watch.is_healthy(1))
+            monkeypatch.setattr(health, "stranger_at", stranger_at)
+            until(lambda: watch.look({1: port}) or watch.why_not(1))
+            assert not watch.is_healthy(1)
+            told = watch.post(port, "/sleep").result()
+            assert told == f"port {port} is held by a process of nobody"
+        finally:
+            other.kill()
+            watch.stop()
 
 
 def gateways(service: str) -> list[Path]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import http.client
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
-from dovetail.daemon.services.ports import HOST, stranger_at
+from dovetail.daemon.services.asked import asked
+from dovetail.daemon.services.ports import stranger_at
 
 _WITHIN_S = 5.0
 _SLEEP_WITHIN_S = 120.0
@@ -23,7 +23,7 @@ class _Patient:
     failures: int = 0
     why: str = "nobody has asked it yet"
     due: float = 0.0
-    asked: Future[str] | None = None
+    asked: Future[tuple[str, bool]] | None = None
 
 
 class HealthWatch:
@@ -42,25 +42,35 @@ class HealthWatch:
         for number, port in ports.items():
             patient = self._patients.setdefault(number, _Patient(port))
             if patient.asked is not None and patient.asked.done():
-                self._heed(patient, patient.asked.result())
+                self._heed(patient, *patient.asked.result())
             if patient.asked is None and monotonic() >= patient.due:
                 patient.asked = self._asking.submit(self._ask, port)
 
-    def _ask(self, port: int) -> str:
-        if other := stranger_at(port, self._uid):
-            return f"port {port} is held by a process of {other}"
-        return asked(port, "GET", self._path)
+    def _ask(self, port: int) -> tuple[str, bool]:
+        """Why it is not well, and whether it is somebody else at all."""
+        if why := self._why_not_ours(port):
+            return why, True
+        return asked(port, "GET", self._path, _WITHIN_S), False
 
-    def _heed(self, patient: _Patient, why: str) -> None:
+    def _why_not_ours(self, port: int) -> str:
+        other = stranger_at(port, self._uid)
+        return f"port {port} is held by a process of {other}" if other else ""
+
+    def _heed(self, patient: _Patient, why: str, is_stranger: bool) -> None:
+        """There is no patience with strangers: they would be given what clients send."""
         patient.asked = None
         patient.why = why
         patient.failures = patient.failures + 1 if why else 0
-        patient.healthy = not why or (patient.healthy and patient.failures < _PATIENCE)
+        may_recover = not is_stranger and patient.failures < _PATIENCE
+        patient.healthy = not why or (patient.healthy and may_recover)
         patient.due = monotonic() + (_SOON_S if why else _SELDOM_S)
 
     def post(self, port: int, path: str) -> Future[str]:
         """Beside the keeper, too: a server takes seconds to move its weights."""
-        return self._asking.submit(asked, port, "POST", path, _SLEEP_WITHIN_S)
+        return self._asking.submit(self._told, port, path)
+
+    def _told(self, port: int, path: str) -> str:
+        return self._why_not_ours(port) or asked(port, "POST", path, _SLEEP_WITHIN_S)
 
     def is_healthy(self, number: int) -> bool:
         return number in self._patients and self._patients[number].healthy
@@ -75,16 +85,3 @@ class HealthWatch:
 
     def stop(self) -> None:
         self._asking.shutdown(wait=False, cancel_futures=True)
-
-
-def asked(port: int, method: str, path: str, within_s: float = _WITHIN_S) -> str:
-    """Why its answer is not a good one; "" if it is."""
-    connection = http.client.HTTPConnection(HOST, port, timeout=within_s)
-    try:
-        connection.request(method, path)
-        status = connection.getresponse().status
-        return "" if 200 <= status < 300 else f"{method} {path} is answered with {status}"
-    except (OSError, ValueError, http.client.HTTPException) as error:
-        return f"{method} {path} on port {port}: {error or type(error).__name__}"
-    finally:
-        connection.close()
