@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import pytest
 from daemon_process import killable_daemon
 from dovetail.daemon.services import health
 from dovetail.daemon.services.ports import stranger_at
+from dovetail.home import home_in
 from service_daemon import ServiceDaemon, error_of
 from two_users import NOBODY, as_nobody, as_root, open_folder
 from waiting import until
@@ -123,15 +126,71 @@ def test_who_takes_the_port_of_a_healthy_replica_is_neither_ready_nor_told_anyth
             assert other.stdout is not None
             assert other.stdout.readline() == b"there\n"
             monkeypatch.setattr(health, "stranger_at", lambda port, uid: "")
-            until(lambda: watch.look({1: port}) or watch.is_healthy(1))
+            until(lambda: looked(watch, port).is_healthy(1))
             monkeypatch.setattr(health, "stranger_at", stranger_at)
-            until(lambda: watch.look({1: port}) or watch.why_not(1))
+            until(lambda: looked(watch, port).why_not(1))
             assert not watch.is_healthy(1)
             told = watch.post(port, "/sleep").result()
             assert told == f"port {port} is held by a process of nobody"
         finally:
             other.kill()
             watch.stop()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{"body_mb": 1e-9}, {"health": "/\x1b[2J"}, {"health": "/" + "x" * 5000}, {"health": "/ü"}],
+)
+def test_a_description_that_cannot_be_carried_out_leaves_nothing_behind(
+    shared: ServiceDaemon, said: Any
+) -> None:
+    asked = {"spec": {"name": "a", "command": ["x"], "priority": 0, **said}, "workdir": "/"}
+    asked["environment"] = {}
+    status, _ = as_nobody(shared.daemon.socket, "POST", "/v1/services", asked)
+    assert status == 400
+    assert shared.daemon.get("/v1/services")["services"] == []
+
+
+def test_services_that_come_and_go_count_against_the_bytes_of_a_day(shared: ServiceDaemon) -> None:
+    shared.daemon.ask("PUT", "/v1/limits", {"user": "nobody", "megabytes": 0.06})
+    command = ["/bin/sleep", "600", "x" * 20_000]
+    row = serve_as_nobody(shared, command=command, replicas={"min": 0, "max": 1})
+    shared.change("stop", row["id"])
+    asked = {"spec": {"name": "a", "command": command * 3, "priority": 0}, "workdir": "/"}
+    asked["environment"] = {}
+    status, told = as_nobody(shared.daemon.socket, "POST", "/v1/services", asked)
+    assert (status, "MB a day" in told["error"]) == (403, True)
+
+
+def test_a_service_that_a_newer_daemon_refuses_does_not_keep_it_from_starting(
+    shared: ServiceDaemon,
+) -> None:
+    row = serve_as_nobody(shared, replicas={"min": 0, "max": 1})
+    shared.daemon.stop()
+    path = home_in(shared.daemon.folder).environment(row["id"])
+    told = json.loads(path.read_text())
+    path.write_text(json.dumps({**told, "envs": {"A": "\0"}}))
+    shared.daemon.start()
+    assert "service 'answers' cannot be looked after" in shared.daemon.notices()
+    assert shared.row()["trouble"] == "nobody looks after it"
+
+
+def test_an_address_that_cannot_be_had_is_tried_less_and_less_often(shared: ServiceDaemon) -> None:
+    serve_as_nobody(shared, listen=1)
+    until(lambda: "port 1 of 127.0.0.1 cannot be used" in shared.row()["trouble"])
+    gone = shared.daemon.folder / "services" / "v1"
+    opened = set[int]()
+    deadline = time.monotonic() + 4
+    while time.monotonic() < deadline:
+        opened.add(gone.joinpath("line").stat().st_ino if gone.joinpath("line").exists() else 0)
+        time.sleep(0.05)
+    assert len(opened) <= 3
+    assert "cannot be used" in shared.row()["trouble"]
+
+
+def looked(watch: health.HealthWatch, port: int) -> health.HealthWatch:
+    watch.look({1: port})
+    return watch
 
 
 def gateways(service: str) -> list[Path]:

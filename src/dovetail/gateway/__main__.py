@@ -20,6 +20,7 @@ from dovetail.gateway.load import LoadMeter
 from dovetail.gateway.passing import Passing
 from dovetail.gateway.replicas import ReplicaPool
 from dovetail.gateway.settings import GatewaySettings, settings_in
+from dovetail.gateway.troubles import FewTroubles
 from dovetail.gateway.upstream import CHUNK
 
 _BACKLOG = 1024
@@ -30,6 +31,7 @@ async def serve(
     settings: GatewaySettings, door: ControlDoor, listener: socket.socket, ready: int
 ) -> None:
     bounds = settings.bounds
+    asyncio.get_running_loop().set_exception_handler(FewTroubles())
     meter = LoadMeter(settings.slo_s, asyncio.get_running_loop().time())
     pool = ReplicaPool(settings.service, bounds, meter)
     passing = Passing(settings.service, pool, meter, bounds)

@@ -31,6 +31,7 @@ _OF_ONE_HOP: Final = frozenset(
         *(b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade", b"expect"),
     )
 )
+_NEEDED: Final = frozenset((b"host", b"content-length"))  # to read the message, whoever names them
 
 
 @dataclass(slots=True)
@@ -55,6 +56,8 @@ class Passed:
             (b"x-forwarded-for", self.peer.encode()),
             (AGE, f"{age_s:.6f}".encode()),
         ]
+        if all([name != b"host" for name, _ in headers]):
+            headers.append((b"host", b"localhost"))  # clients of HTTP/1.0 may leave it out
         if any([name == b"transfer-encoding" for name, _ in head.headers]):
             headers = [own for own in headers if own[0] != b"content-length"]  # it does not count
             headers.append((b"transfer-encoding", b"chunked"))
@@ -190,5 +193,5 @@ def end_to_end(headers: h11._headers.Headers) -> list[tuple[bytes, bytes]]:
     own = _OF_ONE_HOP
     for name, value in headers:
         if name == b"connection":
-            own = own | {word.strip().lower() for word in value.split(b",")}
+            own = own | ({word.strip().lower() for word in value.split(b",")} - _NEEDED)
     return [(name, value) for name, value in headers if name not in own]

@@ -16,6 +16,7 @@ from dovetail.serving.scaling_rules import make_rule
 PORT = "{port}"
 ABOVE_TRAINING = 10.0  # jobs have priority 0 unless they say otherwise
 _MOST_REPLICAS = 1000
+_LONGEST_PATH = 1000
 
 
 def _rule(given: Any) -> str:
@@ -28,8 +29,12 @@ def _rule(given: Any) -> str:
 
 def _path(given: Any) -> str:
     text = str(given)
-    if not text.startswith("/") or any(own.isspace() for own in text):
-        raise ValueError(f"{text!r} is not a path, such as /health")
+    if len(text) > _LONGEST_PATH:
+        raise ValueError(
+            f"a path of {len(text)} characters is too long; {_LONGEST_PATH} are the most"
+        )
+    if not text.startswith("/") or not all("!" <= own <= "~" for own in text):
+        raise ValueError(f"{text!r} is not a path, such as /health; signs beyond ASCII as %C3%BC")
     return text
 
 
@@ -102,7 +107,9 @@ class ServiceSpec(FieldTable):
     drain_s: Positive = Field(default=30.0, description="For its last requests before it goes.")
     queue: int = Field(default=512, ge=1, le=100_000, description="Requests that may wait.")
     queue_s: Positive = Field(default=30.0, description="How long one may wait.")
-    body_mb: Positive = Field(default=64.0, description="The largest body of a request.")
+    body_mb: float = Field(
+        default=64.0, ge=0.001, le=1e9, description="The largest body of a request."
+    )
 
     @model_validator(mode="after")
     def _says_what_to_run(self) -> Self:

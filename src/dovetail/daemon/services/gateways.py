@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from dovetail.core.errors import DovetailError
 from dovetail.gateway.settings import GatewaySettings
@@ -69,7 +69,7 @@ class GatewayLine:
             settings = replace(settings, account=(account.uid, account.gid, account.groups))
         listening, telling = os.pipe()
         try:
-            with (self._folder / "log").open("ab") as log:
+            with self._log() as log:
                 self._process = subprocess.Popen(
                     [sys.executable, "-P", "-m", "dovetail.gateway", settings.text(), str(telling)],
                     env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
@@ -85,6 +85,12 @@ class GatewayLine:
         told = _heard(listening)
         if told != str(self._settings.port):
             raise GatewayLost(told or f"its gateway did not start; see {self._folder / 'log'}")
+
+    def _log(self) -> BinaryIO:
+        """Begun anew once it is long: its user may end a gateway again and again."""
+        path = self._folder / "log"
+        is_long = path.exists() and path.stat().st_size > _MOST_BYTES
+        return path.open("wb" if is_long else "ab")
 
     def tell(self, told: Mapping[str, Any]) -> None:
         """Its replicas; how long waking one takes; why there is none; is it paused?"""

@@ -41,6 +41,7 @@ _TICK_S, _SOON_S = 0.5, 0.02
 _END_WITHIN_S = 15.0
 _LOAD_EVERY_S = 60.0
 _LONGEST_BACK_OFF_S = 60.0
+_OPEN_AFTER_S = 0.5
 _SICK_S = 5.0  # after which one that is not healthy yet is said to be so
 _SCALE_DOWN_S = 60.0  # for services whose replicas do not sleep
 
@@ -87,6 +88,8 @@ class ServiceKeeper:
         self._load_told_at = monotonic()
         self._rows: list[dict[str, Any]] | None = None  # as the gateway has them
         self._paused = False  # as the gateway knows
+        self._open_at = 0.0  # a gateway that has just ended is started then
+        self._open_after_s = _OPEN_AFTER_S
         self._over: Final = threading.Event()
         self._listens: Final = threading.Event()
         self._thread: Final = threading.Thread(
@@ -136,8 +139,7 @@ class ServiceKeeper:
             return False
         self.scene = scene
         if not self._line.is_open:
-            self._line.open(self._account())
-            self._listens.set()
+            self._open_line()
         self.health.look({own.number: own.port for own in scene.replicas if own.runs})
         self._time(scene)
         self._decide(scene)
@@ -145,6 +147,18 @@ class ServiceKeeper:
         for row in self._line.hear(self._pause_s(scene)):
             self._heed(row)
         return True
+
+    def _open_line(self) -> None:
+        """Who has a port that cannot be had, or ends their gateway again and again, has it started
+        less and less often."""
+        if monotonic() < self._open_at:
+            raise GatewayLost(self.trouble or "its gateway has ended; it is started again soon")
+        if monotonic() > self._open_at + _LONGEST_BACK_OFF_S:
+            self._open_after_s = _OPEN_AFTER_S
+        self._open_after_s = min(2 * self._open_after_s, _LONGEST_BACK_OFF_S)
+        self._open_at = monotonic() + self._open_after_s
+        self._line.open(self._account())
+        self._listens.set()
 
     def _time(self, scene: ServiceScene) -> None:
         there = {own.number for own in scene.replicas}

@@ -12,6 +12,7 @@ from dovetail.daemon.refusals import Conflict
 from dovetail.daemon.services.ports import free_port, is_free
 from dovetail.daemon.submissions import Member, OpeningShell
 from dovetail.daemon.users.callers import Caller
+from dovetail.daemon.users.limits import PER_JOB
 from dovetail.jobfiles import jobs as spec_jobs
 from dovetail.jobfiles.job_model import dump
 from dovetail.jobfiles.service_model import ServiceSpec, read_service, replica_job
@@ -51,6 +52,12 @@ def design_of(spec: ServiceSpec, service_id: str, caller: Caller) -> ServiceDesi
         idle_s=spec.idle_s,
         spec=json.dumps(dump(spec.model_copy(update={"envs": {}}))),
     )
+
+
+def size_of(design: ServiceDesign, declaring: Declaring) -> float:
+    """Bytes that are written for it; each replica is counted when it is submitted."""
+    environment = sum(len(name) + len(text) for name, text in declaring.environment.items())
+    return len(design.spec) + environment + PER_JOB
 
 
 def spec_of(design: ServiceDesign, shell: OpeningShell) -> ServiceSpec:

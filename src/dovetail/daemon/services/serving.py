@@ -32,6 +32,7 @@ from dovetail.daemon.services.scene import IS_PAUSED, SeenReplica, ServiceScene,
 from dovetail.daemon.submissions import OpeningShell, Submission, check_it_could_run
 from dovetail.daemon.users.callers import Caller
 from dovetail.daemon.users.job_owners import patiently, rights_of
+from dovetail.daemon.users.limits import PER_CHANGE
 from dovetail.gateway.settings import GatewayBounds, GatewaySettings
 from dovetail.home import Home
 from dovetail.models.cost import Costs
@@ -68,7 +69,15 @@ class Services:
         for service_id in services_of(view).open:
             scene = scene_of(view, now, service_id)
             if scene is not None:
-                self._look_after(scene)
+                self._recall(scene)
+
+    def _recall(self, scene: ServiceScene) -> None:
+        """One that another version took and this one refuses keeps nobody's daemon from starting."""
+        try:
+            self._look_after(scene)
+        except (DovetailError, ValueError) as error:
+            name = scene.design.name
+            self._parts.notices.add(f"service {name!r} cannot be looked after: {error}; stop it")
 
     def stop_keeping(self) -> None:
         """The daemon ends: gateways and replicas go on."""
@@ -99,6 +108,7 @@ class Services:
             member = making.member_of(spec, design, 0, "0", 1, now, clock)
             (job,) = self._parts.limits.checked([member.job], caller, view)
             check_it_could_run(job, view, self._service.why_not(caller, member))
+            self._charge(making.size_of(design, declaring), caller, view, now)
             self._parts.book.keep_shell(design.id, making.shell_of(declaring, spec, caller))
             self._parts.store.set_meta("next_service", str(number + 1))
             return [ServiceDeclared(now, design)], _first_scene(ServiceTrack(design, now))
@@ -107,6 +117,10 @@ class Services:
         self._look_after(scene)
         self._keepers[scene.design.id].wait_for_address()
         return self.one(scene.design.id, caller)
+
+    def _charge(self, size: float, caller: Caller, view: View, now: Seconds) -> None:
+        if self._parts.limits.shared:
+            self._service.intake.charge(caller.name, size, view, now)
 
     def _check_number(self, caller: Caller, view: View) -> None:
         own = [own for own in services_of(view).open.values() if own.design.user == caller.name]
@@ -226,6 +240,7 @@ class Services:
     def scale(self, name: str, least: int, most: int, caller: Caller) -> ServiceRow:
         def change(view: View, now: Seconds) -> tuple[list[Event], str]:
             service = self._owned(name, caller, view, "scale")
+            self._charge(PER_CHANGE, caller, view, now)
             return [ServiceBounded(now, service.id, least, most)], service.id
 
         return self.one(self._service.change(change), caller)
@@ -233,6 +248,7 @@ class Services:
     def pause(self, name: str, caller: Caller) -> ServiceRow:
         def change(view: View, now: Seconds) -> tuple[list[Event], str]:
             service = self._owned(name, caller, view, "pause")
+            self._charge(PER_CHANGE, caller, view, now)
             return [] if service.is_paused else [ServicePaused(now, service.id)], service.id
 
         return self.one(self._service.change(change), caller)
@@ -240,6 +256,7 @@ class Services:
     def resume(self, name: str, caller: Caller) -> ServiceRow:
         def change(view: View, now: Seconds) -> tuple[list[Event], str]:
             service = self._owned(name, caller, view, "resume")
+            self._charge(PER_CHANGE, caller, view, now)
             return [ServiceResumed(now, service.id)] if service.is_paused else [], service.id
 
         return self.one(self._service.change(change), caller)
