@@ -32,6 +32,7 @@ from dovetail.daemon.http.gate import Gate
 from dovetail.daemon.http.network_access import NetworkAccess
 from dovetail.daemon.http.page_headers import PageHeaders
 from dovetail.daemon.http.page_stream import PageStreams
+from dovetail.daemon.http.requests import StrictRoute
 from dovetail.version import version
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def bare_app() -> FastAPI:
     )
     parts = (api_jobs, api_consoles, api_studies, api_services, api_past, api_machine, api_limits)
     for part in (*parts, api_plan, api_tokens, api_pages, api_page_data, api_usage, page_frames):
-        app.include_router(part.routes)
+        app.router.routes.extend(part.routes.routes)  # `include_router` would make each route anew
     explain_errors(app)
     app.openapi = lambda: _schema(app)  # type: ignore[method-assign]
     return app
@@ -73,8 +74,11 @@ def bare_app() -> FastAPI:
 def _schema(app: FastAPI) -> dict[str, Any]:
     """Made when first asked for. FastAPI's own form of validation errors is not ours."""
     if app.openapi_schema is None:
+        routes = [
+            route.documented() if isinstance(route, StrictRoute) else route for route in app.routes
+        ]
         found = get_openapi(
-            title=app.title, version=app.version, description=app.description, routes=app.routes
+            title=app.title, version=app.version, description=app.description, routes=routes
         )
         for name in ("HTTPValidationError", "ValidationError"):
             found["components"]["schemas"].pop(name, None)

@@ -60,6 +60,26 @@ def _refuse(constant: str) -> NoReturn:
 
 
 class StrictRoute(APIRoute):
+    """Reads JSON strictly. Endpoints make their answers themselves, so the models of these are for the
+    schema alone: checkers of them, never used, would take most of the time in which a daemon starts."""
+
+    def __init__(
+        self,
+        path: str,
+        endpoint: Callable[..., Any],
+        *,
+        response_model: Any = None,
+        responses: dict[int | str, dict[str, Any]] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(path, endpoint, response_model=None, **options)
+        self._told = {"response_model": response_model, "responses": responses}
+        self._options = options
+
+    def documented(self) -> APIRoute:
+        """The same with the models of its answers."""
+        return APIRoute(self.path, self.endpoint, **self._options, **self._told)
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
 
