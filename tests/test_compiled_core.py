@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tools.compile_core import MODULES
 
 from dovetail import traces
 
@@ -51,6 +52,12 @@ def why_not() -> str:
         if not installed.exists() or installed.read_bytes() != file.read_bytes():
             return f"{file.name} has changed since the package was installed; run make test"
     return ""
+
+
+def test_the_entries_of_every_kind_of_workload_are_compiled() -> None:
+    """As those of the core are: only a compiled class inherits from a compiled class."""
+    kinds = (SOURCE / "dovetail" / "workloads").glob("*/entries.py")
+    assert {f"workloads/{file.parent.name}/entries.py" for file in kinds} <= set(MODULES)
 
 
 WHY_NOT = why_not()

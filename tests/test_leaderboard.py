@@ -11,6 +11,8 @@ from benchmarks.leaderboard.rows import BoardRow, KeptRows, Settings
 
 from dovetail.policies import registry
 
+# A row out of time is interrupted wherever it is, even in a callback that may not raise; then again.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 TINY = Load(
     "tiny", "Twelve drawn jobs.", "4x8", lambda _, seed: loads.generated(seed, 12), drawn=True
 )
@@ -21,7 +23,7 @@ def test_every_policy_has_a_row_and_an_absent_trace_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, kept = tmp_path / "page.md", tmp_path / "rows.jsonl"
-    settings = Settings(seeds=2, row_s=0.5)
+    settings = Settings(seeds=2, row_s=0.1)
     lines = list(board.board(settings, tmp_path, out, kept, (TINY, ELSEWHERE), quiet=True))
     assert all(line.holds for line in lines)
     text, printed = out.read_text(), capsys.readouterr().out

@@ -41,6 +41,8 @@ MODULES = (
     "core/plan.py",
     "core/loop.py",
     "core/journal.py",
+    "workloads/service/design.py",
+    "workloads/service/entries.py",
     "workloads/study/design.py",
     "workloads/study/entries.py",
     "models/hourly.py",

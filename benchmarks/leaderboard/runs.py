@@ -35,7 +35,12 @@ class _OutOfTime(BaseException):
 def policies() -> list[str]:
     """Everything in the catalogue, and each that asks for durations again with predicted ones."""
     known = [*registry.names(), *VARIANTS]
-    asking = [text for text in known if "oracle" in registry.sources(text, "oracle")]
+    asking = [
+        text
+        for text in known
+        if "predictor" in settable(registry.find(text.partition(":")[0]))
+        and "oracle" in registry.sources(text, "oracle")
+    ]
     return [*known, *(f"{text}:predictor={PREDICTOR}" for text in asking)]
 
 

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chances import CHANCES
@@ -46,16 +46,19 @@ from dovetail.testing import (
 
 WORLDS = CHANCES.map(random_world)
 TURNS = st.integers(0, 30)
+FEW = settings(max_examples=12)  # for each of so many policies; `make fuzz` tries thousands
 every_policy = pytest.mark.parametrize("text", TEXTS)
 
 
 @every_policy
+@FEW
 @given(world=WORLDS)
 def test_every_job_ends_once_and_no_law_of_the_cluster_is_broken(text: str, world: World) -> None:
     check_ends_and_laws(world, lambda: policy_for(world, text))
 
 
 @pytest.mark.parametrize("text", [text for text in TEXTS if not text.startswith("tiresias")])
+@FEW
 @given(world=WORLDS)
 def test_deciding_is_pure(text: str, world: World) -> None:
     check_purity(world, lambda: policy_for(world, text))
@@ -69,12 +72,14 @@ def test_deciding_is_pure_where_jobs_queue(text: str) -> None:
 
 
 @every_policy
+@FEW
 @given(world=WORLDS, turns=TURNS)
 def test_replaying_the_journal_rebuilds_the_state(text: str, world: World, turns: int) -> None:
     check_replay(world, lambda: policy_for(world, text), turns)
 
 
 @every_policy
+@FEW
 @given(world=WORLDS, turns=TURNS)
 def test_a_crash_at_any_turn_loses_no_job(text: str, world: World, turns: int) -> None:
     check_restart(world, lambda: policy_for(world, text), turns)
@@ -98,6 +103,7 @@ def test_a_state_kept_as_text_leads_to_the_same_decisions(text: str) -> None:
 
 
 @every_policy
+@FEW
 @given(world=WORLDS)
 def test_the_same_world_gives_the_same_journal_byte_for_byte(text: str, world: World) -> None:
     check_same_again(world, lambda: policy_for(world, text))
@@ -114,6 +120,7 @@ def test_conservative_starts_a_job_without_gpus_where_a_pool_is_left_without_nod
 
 
 @every_policy
+@FEW
 @given(chance=CHANCES, turns=st.integers(0, 20))
 def test_jobs_with_options_are_run_in_one_of_their_ways(
     text: str, chance: Random, turns: int
@@ -126,7 +133,8 @@ def test_jobs_with_options_are_run_in_one_of_their_ways(
 
 
 @every_policy
-@given(chance=st.randoms(use_true_random=False), turns=st.integers(0, 20))
+@FEW
+@given(chance=CHANCES, turns=st.integers(0, 20))
 def test_jobs_that_say_how_many_nodes_have_so_many(text: str, chance: Random, turns: int) -> None:
     world = over_nodes(random_world(chance), chance)
     check_ends_and_laws(world, lambda: policy_for(world, text))
@@ -136,6 +144,7 @@ def test_jobs_that_say_how_many_nodes_have_so_many(text: str, chance: Random, tu
 
 
 @every_policy
+@FEW
 @given(chance=CHANCES, turns=st.integers(0, 20))
 def test_elastic_jobs_due_on_mixed_kinds_end_once_and_no_law_is_broken(
     text: str, chance: Random, turns: int
@@ -168,6 +177,7 @@ blind_policy = pytest.mark.parametrize("text", [t for t in TEXTS if not knows_th
 
 
 @pytest.mark.parametrize("text", [t for t in TEXTS if not describe(t.split(":")[0]).needs])
+@FEW
 @given(world=WORLDS)
 def test_hiding_the_truth_changes_nothing_for_a_policy_that_may_not_know_it(
     text: str, world: World
@@ -179,6 +189,7 @@ def test_hiding_the_truth_changes_nothing_for_a_policy_that_may_not_know_it(
 
 
 @blind_policy
+@FEW
 @given(world=WORLDS, number=st.integers(0, 13))
 def test_nothing_happens_differently_before_the_truth_comes_to_light(
     text: str, world: World, number: int
@@ -200,6 +211,7 @@ def _before(run: PolicyRun, at: float) -> list[str]:
 
 
 @every_policy
+@FEW
 @given(world=WORLDS)
 def test_nobody_beats_the_lower_bounds(text: str, world: World) -> None:
     plain = [replace(a, cancel_at=None, failures=()) for a in world.arrivals]
@@ -229,6 +241,7 @@ LIGHT = st.lists(
 
 
 @pytest.mark.parametrize("text", [text for text in TEXTS if not in_rounds(text)])
+@FEW
 @given(jobs=LIGHT)
 def test_where_there_is_room_for_all_every_policy_is_the_same(
     text: str, jobs: list[tuple[float, float, int]]

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from dovetail.catalogue import settable
 from dovetail.core.entries import Finished, NodeJoined, Start, Submitted, Wake, Woke
 from dovetail.core.model import Estimate, Job, JobId, Node, Placement, Slice
 from dovetail.core.state import State
 from dovetail.core.track import Track
 from dovetail.daemon.active_policy import make
-from dovetail.policies.registry import BUILTIN
+from dovetail.policies.registry import BUILTIN, find
 from dovetail.testing import job
 
 SAYS = [name for name in BUILTIN if hasattr(make(name), "ahead")]
@@ -21,7 +22,12 @@ PREDICTED = "predictor=user-estimate"
 
 
 def text_of(name: str) -> str:
-    return f"{name}:{PREDICTED}" if hasattr(make(name), "predictor") else name
+    """What `history-mean` believes of a job is what it knew when that came: here they all say it."""
+    if "predictor" in settable(find(name)):
+        return f"{name}:{PREDICTED}"
+    within = getattr(find(name), "usual_policy", None)
+    asks = within is not None and "predictor" in settable(find(within))
+    return f"{name}:policy={within}/{PREDICTED}" if asks else name
 
 
 def one_busy_gpu(seed: int, waiting: int = 7) -> State:

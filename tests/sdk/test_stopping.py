@@ -179,6 +179,7 @@ def test_importing_the_sdk_imports_nothing_heavy(desk: Any) -> None:
             "sdk.checkpoints",
             "sdk.chosen",
             "sdk.reports",
+            "sdk.serving",
             "sdk.stopping",
         )
     }
