@@ -55,7 +55,10 @@ class FakeService:
         for track in self.state.past:
             if track.job.id == job_id:
                 return JobDetails(
-                    **vars(row_of(track, self.clock)), spec=None, workdir=None, log=None
+                    **vars(row_of(track, self.clock, self.state.room.nodes)),
+                    spec=None,
+                    workdir=None,
+                    log=None,
                 )
         raise NotFound(f"there is no job {job_id}")
 

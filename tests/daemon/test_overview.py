@@ -19,11 +19,13 @@ def test_stints_are_read_from_the_lines_of_the_journal() -> None:
             '{"at":6.0,"failed":"9","reason":"x","lost_s":0.0}',
         ]
     )
-    told = [(s.job_id, s.since, s.until, s.end, s.share, s.on[0].gpus) for s in book.closed]
+    told = [
+        (s.job_id, s.since, s.until, s.end, s.on.share, s.on.slices[0].mask) for s in book.closed
+    ]
     assert told == [
-        ("1", 1.0, 3.0, "preempted", 1.0, [0, 1]),
-        ("2", 2.0, 4.0, "moved", 0.5, [2]),
-        ("2", 4.0, 5.0, "finished", 0.5, [0]),
+        ("1", 1.0, 3.0, "preempted", 1000, 0b11),
+        ("2", 2.0, 4.0, "moved", 500, 0b100),
+        ("2", 4.0, 5.0, "finished", 500, 0b1),
     ]
     assert book.unknown == {"9": (6.0, "failed")}
     assert not book.open

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
 from dovetail.core.room import Room
 from dovetail.daemon.closed_gpus import named_gpus, told_closed
+from dovetail.daemon.foresight.why import why
 from dovetail.daemon.refusals import NotAllowed
 from dovetail.text.gpu_numbers import gpu_numbers
 from dovetail.worlds.local.gpus.strangers import LeastFree, least_free
@@ -153,6 +155,7 @@ def test_only_the_gpus_that_were_named_are_used_under_their_own_numbers(
         job = here.submit("echo has $CUDA_VISIBLE_DEVICES")
         here.wait(job)
         assert here.log(job) == "has GPU-1\n"
+        _is_told_as_gpu_1(here)
         assert [(node.gpus, node.labels) for node in here.daemon.world.nodes] == [
             (1, (("gpu1", "GPU-1"),))
         ]
@@ -162,8 +165,22 @@ def test_only_the_gpus_that_were_named_are_used_under_their_own_numbers(
         assert here.daemon.world.nodes[0].gpus == 2
 
 
+def _is_told_as_gpu_1(here: Box) -> None:
+    runs = here.submit("sleep 60")
+    here.wait_until(runs, "running")
+    assert here.job(runs)["placement"][0]["gpus"] == [1]
+    assert "GPU 1 of" in why(here.service, runs).text
+    scene = json.loads(here.daemon.overview.now().text)
+    assert [node["gpus"] for node in scene["nodes"]] == [[1]]
+    assert scene["running"][0]["on"][0]["gpus"] == [1]
+    past = here.daemon.overview.past.told().stints
+    assert [stint.on[0].gpus for stint in past] == [[1]]
+    here.service.cancel([runs], ME)
+    here.wait(runs)
+
+
 @pytest.mark.parametrize(
-    ("gpus", "told"), [("7", "no GPU '7' here; there is GPUs 0 to 1"), ("x", "names no GPUs")]
+    ("gpus", "told"), [("7", "no GPU '7' here; there are GPUs 0 to 1"), ("x", "names no GPUs")]
 )
 def test_gpus_that_are_not_there_are_refused_at_the_start(
     tmp_path: Path, cards: Cards, gpus: str, told: str

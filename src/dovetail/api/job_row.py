@@ -24,7 +24,7 @@ class GpusHeld:
     """GPUs of one node."""
 
     node: int
-    gpus: list[int]
+    gpus: list[int] = field(metadata=about("Their numbers, as nvidia-smi counts."))
     power_limit_watts: int | None = field(
         default=None, metadata=about("That each may draw; null: no limit is set.")
     )

@@ -49,7 +49,7 @@ class LaneNode:
     id: str
     number: int = field(metadata=about("By which placements name it."))
     kind: str
-    gpus: int
+    gpus: list[int] = field(metadata=about("Their numbers, as nvidia-smi counts."))
     up: bool
     open: bool
     strangers: list[int] = field(metadata=about("GPUs that processes use which are not ours."))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dovetail.core.closings import bits
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
 from dovetail.core.room import Room
+from dovetail.daemon.gpus_told import gpu_number, numbers_in
 from dovetail.text.counting import counted
 from dovetail.text.gpu_numbers import gpu_numbers
 
@@ -66,13 +66,6 @@ def _numbered(room: Room, nodes: list[int], numbers: str, text: str) -> Iterator
         yield n, 1 << places[number]
 
 
-def gpu_number(node: Node, place: int) -> int:
-    """As nvidia-smi counts: where Dovetail may not use all GPUs, that is not its place in the node."""
-    label = node.labels[place][0] if place < len(node.labels) else ""
-    number = label.removeprefix("gpu")
-    return int(number) if number.isdecimal() else place
-
-
 def told_closed(room: Room) -> list[str]:
     """A line for all that are closed on a node for the same reason."""
     found: dict[tuple[int, str, bool], int] = {}
@@ -83,7 +76,7 @@ def told_closed(room: Room) -> list[str]:
 
 
 def _line(node: Node, mask: int, why: str, vacate: bool) -> str:
-    numbers = ", ".join(str(gpu_number(node, place)) for place in bits(mask))
+    numbers = ", ".join(map(str, numbers_in(node, mask)))
     is_all = mask == (1 << node.gpus) - 1
     what = "node" if is_all else "slot" if node.kind == "cpu" else "GPU"
     told = (

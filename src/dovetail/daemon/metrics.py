@@ -19,6 +19,7 @@ from dovetail.core.entries import JournalEntry, Reported, Saved, Start
 from dovetail.core.model import Seconds
 from dovetail.core.track import Track
 from dovetail.core.view import View
+from dovetail.daemon.gpus_told import gpu_number
 from dovetail.daemon.history.job_rows import phase_of
 from dovetail.worlds.world import Gauge
 
@@ -155,7 +156,7 @@ def _holdings(view: View) -> Iterator[Labels]:
                 if piece.mask >> i & 1:
                     uuid = node.labels[i][1] if i < len(node.labels) else ""
                     job = {"job": track.job.id, "name": track.job.name, "user": track.job.user}
-                    yield {**job, "node": node.id, "gpu": i, "uuid": uuid}
+                    yield {**job, "node": node.id, "gpu": gpu_number(node, i), "uuid": uuid}
 
 
 def _of_world(gauges: Iterable[Gauge]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from math import isinf
 from dovetail.api.machine_row import Gpu, NodeRow, Occupant
 from dovetail.core.model import WHOLE_GPU
 from dovetail.core.view import View
-from dovetail.daemon.closed_gpus import gpu_number
+from dovetail.daemon.gpus_told import gpu_number
 
 NOBODY: Mapping[str, list[str]] = {}
 _ByGpu = dict[tuple[int, int], list[Occupant]]

@@ -150,11 +150,13 @@ class PageChanges:
         nodes = self._nodes(view, changed)
         self._note_groups(view, changed)
         many, running = len(changed) > MOST_JOBS, len(view.running)
+        told = () if many else changed
+        rows = [row_of(track, self._clock, view.room.nodes) for track in told]
         update = PageUpdate(
             seq=self._store.last_seq,
             at=self._clock.unix(self._clock()),
             counts=Counts(running=running, waiting=len(view.tracks) - running),
-            jobs=[] if many else [row_of(track, self._clock) for track in changed],
+            jobs=rows,
             nodes=node_rows(view, nodes),
             studies=sorted(self._studies),
             services=sorted(self._services),

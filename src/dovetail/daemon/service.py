@@ -263,7 +263,7 @@ class Service(Submitting):
                 and (named is None or named.match(track.job.name))
             ]
             return Jobs(
-                jobs=[row_of(track, self.clock) for track in chosen[:limit]],
+                jobs=[row_of(track, self.clock, view.room.nodes) for track in chosen[:limit]],
                 total=len(chosen),
                 running=len(view.running),
                 waiting=len(view.tracks) - len(view.running),
@@ -281,7 +281,7 @@ class Service(Submitting):
             if track is None:
                 return None, None
             promise = promise_of(self.chosen.policy, view, track, self.clock.unix)
-            return row_of(track, self.clock), promise
+            return row_of(track, self.clock, view.room.nodes), promise
 
         live, promise = self.look(look)
         row = live or self._ended_row(job_id)

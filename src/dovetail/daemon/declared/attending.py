@@ -247,4 +247,5 @@ class Attendant:
 
     def _rows(self, ids: Sequence[str], view: View, now: Seconds) -> dict[str, JobRow]:
         tracks = (view.tracks.get(JobId(own)) for own in ids)
-        return {t.job.id: row_of(t, self._service.clock) for t in tracks if t is not None}
+        clock, nodes = self._service.clock, view.room.nodes
+        return {t.job.id: row_of(t, clock, nodes) for t in tracks if t is not None}

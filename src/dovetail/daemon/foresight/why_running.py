@@ -11,6 +11,7 @@ from dovetail.core.paces import latest_first
 from dovetail.core.track import Phase
 from dovetail.daemon.foresight.case import Case
 from dovetail.daemon.foresight.wording import folded, labelled, screen, shortened, span_text
+from dovetail.daemon.gpus_told import gpu_number
 from dovetail.text.counting import counted
 from dovetail.text.durations import duration_text
 from dovetail.text.promises import promise_text
@@ -49,7 +50,7 @@ def _where(case: Case) -> str:
     assert placement is not None
     by_node: dict[int, list[str]] = {}
     for n, gpu in gpus_of(placement):
-        by_node.setdefault(n, []).append(str(gpu))
+        by_node.setdefault(n, []).append(str(gpu_number(nodes[n], gpu)))
     places = [
         f"{'GPU' if len(gpus) == 1 else 'GPUs'} {', '.join(gpus)} of {nodes[n].id}"
         for n, gpus in by_node.items()

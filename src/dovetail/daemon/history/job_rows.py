@@ -4,23 +4,24 @@ is kept in the transaction of the entry that ended it."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, cast
 
-from dovetail.api.job_row import GivingWay, GpusHeld, JobRow, MeasuredSpeed, Report, UsedTold
+from dovetail.api.job_row import GivingWay, JobRow, MeasuredSpeed, Report, UsedTold
 from dovetail.api.job_row import Phase as PhaseName
 from dovetail.api.wire import text_of
-from dovetail.core.model import WHOLE_GPU, JobId, Seconds
+from dovetail.core.model import WHOLE_GPU, JobId, Node, Seconds
 from dovetail.core.paces import latest_first
 from dovetail.core.track import Phase, Track
 from dovetail.core.view import ENDS, WAITS, View
 from dovetail.daemon.clock import Clock
+from dovetail.daemon.gpus_told import held
 from dovetail.daemon.holds import AFTER, BENCHED, held_text
 from dovetail.store import EndedJob, Store
 from dovetail.worlds.world import UsedByJob
 
 
-def row_of(track: Track, clock: Clock) -> JobRow:
+def row_of(track: Track, clock: Clock, nodes: Sequence[Node]) -> JobRow:
     job = track.job
     return JobRow(
         id=job.id,
@@ -40,7 +41,7 @@ def row_of(track: Track, clock: Clock) -> JobRow:
         ended_at=_at(track.ended_at, clock),
         run_s=track.held_by(clock()) if track.ended_at < 0 else track.held_s,
         lost_gpu_s=track.lost_gpu_s,
-        placement=_placement_of(track),
+        placement=[] if track.placement is None else held(track.placement, nodes),
         last_report=_last_report_of(track, clock),
         preemption=_preemption_of(track),
         reason=reason_of(track, clock.unix(clock())),
@@ -87,20 +88,6 @@ def reason_of(track: Track, now: float) -> str:
         if track.pinned and track.placement is not None:
             return f"cannot give way: {track.pinned}"
     return track.reason
-
-
-def _placement_of(track: Track) -> list[GpusHeld]:
-    placement = track.placement
-    if placement is None:
-        return []
-    return [
-        GpusHeld(
-            node=piece.node,
-            gpus=[i for i in range(piece.mask.bit_length()) if piece.mask >> i & 1],
-            power_limit_watts=placement.limit or None,
-        )
-        for piece in placement.slices
-    ]
 
 
 def _last_report_of(track: Track, clock: Clock) -> Report | None:
@@ -156,12 +143,14 @@ class Ledger:
     ) -> None:
         self.watches = WAITS | ENDS
         self._failed: Final[dict[str, list[Seconds]]] = {}
+        self._nodes: Sequence[Node] = ()
         self._store: Final = store
         self._clock: Final = clock
         self._on_end: Final = on_end
         self._used_by: Final = used_by
 
     def build(self, view: View) -> Ledger:
+        self._nodes = view.room.nodes
         return self
 
     def waits(self, track: Track) -> None:
@@ -184,7 +173,7 @@ class Ledger:
 
     def ends(self, track: Track) -> None:
         job, at = track.job, self._clock.unix(track.ended_at)
-        told = row_of(track, self._clock)
+        told = row_of(track, self._clock, self._nodes)
         told.used = used_told(self._used_by(job.id)) if track.first_start_at >= 0 else None
         if track.attempts:
             told.failures = self._failures(track)

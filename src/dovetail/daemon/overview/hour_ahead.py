@@ -12,7 +12,7 @@ from dovetail.api.forecast_row import Span
 from dovetail.api.page_row import FutureStint, HourAhead
 from dovetail.core.model import WHOLE_GPU
 from dovetail.core.view import View
-from dovetail.daemon.overview.scene import held
+from dovetail.daemon.gpus_told import held
 from dovetail.daemon.service import Service
 
 if TYPE_CHECKING:
@@ -68,7 +68,9 @@ class Foreseen:
 
         began = thread_time()
         found = forecast(self._service)
-        texts = self._service.look(lambda view, now: _names(view, found))
+        texts, nodes = self._service.look(
+            lambda view, now: (_names(view, found), tuple(view.room.nodes))
+        )
         stints = [
             FutureStint(
                 id=stay.job_id,
@@ -77,7 +79,7 @@ class Foreseen:
                 since=stay.since,
                 until=stay.until,
                 share=stay.on.share / WHOLE_GPU,
-                on=held(stay.on),
+                on=held(stay.on, nodes),
             )
             for stay in found.stays
             if stay.since < found.made_at + _HOUR_S and stay.job_id in texts

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from threading import Lock
@@ -14,8 +14,9 @@ from typing import Any, Final, final
 
 from dovetail.api.job_row import TOTALS, JobRow
 from dovetail.api.page_row import MetricCurve, StintCost
-from dovetail.core.model import JobId, Seconds
+from dovetail.core.model import WHOLE_GPU, JobId, Node, Seconds
 from dovetail.daemon.clock import Clock
+from dovetail.daemon.gpus_told import held
 from dovetail.daemon.overview.stints import GpuStay, StintBook
 from dovetail.store import JournalReader
 
@@ -49,7 +50,8 @@ class _Curve:
 class StoryOfJob:
     """One job's, as far as the journal was read."""
 
-    def __init__(self, job_id: JobId, seq: int, unix: Any) -> None:
+    def __init__(self, job_id: JobId, seq: int, unix: Any, nodes: Sequence[Node]) -> None:
+        self._nodes: Final = nodes
         self.job_id: Final = job_id
         self.seq = seq
         self.curves: Final[dict[str, _Curve]] = {}
@@ -103,8 +105,8 @@ class StoryOfJob:
         return StintCost(
             since=self._unix(stint.since),
             until=None if stint.until is None else self._unix(stint.until),
-            on=stint.on,
-            share=stint.share,
+            on=held(stint.on, self._nodes),
+            share=stint.on.share / WHOLE_GPU,
             end=stint.end,
             rung="",
             save_s=None,
@@ -121,7 +123,8 @@ def _add_cost(stint: StintCost, entry: dict[str, Any]) -> None:
 
 @final
 class Stories:
-    def __init__(self, reader: JournalReader, clock: Clock) -> None:
+    def __init__(self, reader: JournalReader, clock: Clock, nodes: Sequence[Node]) -> None:
+        self._nodes: Final = nodes
         self._reader: Final = reader
         self._clock: Final = clock
         self._lock: Final = Lock()
@@ -140,7 +143,8 @@ class Stories:
 
     def _begun(self, row: JobRow) -> StoryOfJob:
         at = row.submitted_at - self._clock.epoch - _BEFORE_S
-        return StoryOfJob(JobId(row.id), self._reader.seq_before(at), self._clock.unix)
+        first = self._reader.seq_before(at)
+        return StoryOfJob(JobId(row.id), first, self._clock.unix, self._nodes)
 
     def _new(self, story: StoryOfJob) -> Iterator[tuple[list[str], int]]:
         last = self._reader.last_seq()

@@ -45,8 +45,8 @@ class LastLook:
 class Overview:
     def __init__(self, parts: Parts, service: Service, view: View) -> None:
         self._view: Final = view
-        self.past: Final = RecentStints(parts.reader, parts.clock, self.titles)
-        self.stories: Final = Stories(parts.reader, parts.clock)
+        self.past: Final = RecentStints(parts.reader, parts.clock, self.titles, view.room.nodes)
+        self.stories: Final = Stories(parts.reader, parts.clock, view.room.nodes)
         self.ahead: Final = Foreseen(service)
         self._world: Final = parts.world
         self._desk: Final = parts.desk

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Final, NamedTuple, final
 
 from dovetail.api.page_row import PastHour, PastStint
-from dovetail.core.model import JobId, Seconds
+from dovetail.core.model import WHOLE_GPU, JobId, Node, Seconds
 from dovetail.daemon.clock import Clock
+from dovetail.daemon.gpus_told import held
 from dovetail.daemon.overview.stints import GpuStay, StintBook
 from dovetail.store import Filter, JournalReader
 
@@ -28,8 +29,13 @@ class RecentStints:
     """`titles`: of a job that has not ended, None of others."""
 
     def __init__(
-        self, reader: JournalReader, clock: Clock, titles: Callable[[JobId], NameAndUser | None]
+        self,
+        reader: JournalReader,
+        clock: Clock,
+        titles: Callable[[JobId], NameAndUser | None],
+        nodes: Sequence[Node],
     ) -> None:
+        self._nodes: Final = nodes
         self._reader: Final = reader
         self._clock: Final = clock
         self._titles: Final = titles
@@ -85,7 +91,7 @@ class RecentStints:
             user=titles.user,
             since=unix(stint.since),
             until=unix(stint.until or stint.since),
-            share=stint.share,
-            on=stint.on,
+            share=stint.on.share / WHOLE_GPU,
+            on=held(stint.on, self._nodes),
             end=stint.end,
         )

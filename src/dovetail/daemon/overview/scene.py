@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dovetail.api.job_row import GpusHeld
 from dovetail.api.page_row import LaneNode, NowTold, Runner
 from dovetail.core.loop import Policy
-from dovetail.core.model import WHOLE_GPU, Placement, Seconds
+from dovetail.core.model import WHOLE_GPU, Node, Seconds
 from dovetail.core.track import Track
 from dovetail.core.view import View
 from dovetail.daemon.active_policy import said
+from dovetail.daemon.gpus_told import gpu_number, held, numbers_in
 from dovetail.daemon.history.job_rows import phase_of
 from dovetail.policies.precedence import Lineup
 
@@ -59,7 +59,7 @@ def look_at(
         nodes=[
             _node(view, n, watts) for n in range(len(view.room.nodes)) if n not in view.room.gone
         ],
-        running=[_runner(track, unix) for track in view.running.values()],
+        running=[_runner(track, view.room.nodes, unix) for track in view.running.values()],
         waiting=[track for track in view.tracks.values() if track.placement is None],
         lineup=said(policy, "lineup", view),
     )
@@ -72,15 +72,15 @@ def _node(view: View, n: int, watts: Watts) -> LaneNode:
         id=node.id,
         number=n,
         kind=node.kind,
-        gpus=node.gpus,
+        gpus=[gpu_number(node, place) for place in range(node.gpus)],
         up=n not in room.down,
         open=room.open[n],
-        strangers=gpus_in(taken),
+        strangers=numbers_in(node, taken),
         watts=[watts.get((node.id, i)) for i in range(node.gpus)] if watts else [],
     )
 
 
-def _runner(track: Track, unix: Callable[[Seconds], float]) -> Runner:
+def _runner(track: Track, nodes: Sequence[Node], unix: Callable[[Seconds], float]) -> Runner:
     job, placement = track.job, track.placement
     assert placement is not None
     return Runner(
@@ -93,18 +93,6 @@ def _runner(track: Track, unix: Callable[[Seconds], float]) -> Runner:
         group=job.group,
         trial=job.member,
         since=unix(track.started_at),
-        on=held(placement),
+        on=held(placement, nodes),
         step=track.step,
     )
-
-
-def held(placement: Placement) -> list[GpusHeld]:
-    limit = placement.limit or None
-    return [
-        GpusHeld(node=piece.node, gpus=gpus_in(piece.mask), power_limit_watts=limit)
-        for piece in placement.slices
-    ]
-
-
-def gpus_in(mask: int) -> list[int]:
-    return [i for i in range(mask.bit_length()) if mask >> i & 1]

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from dovetail.api.job_row import GpusHeld
-from dovetail.core.model import WHOLE_GPU, JobId, Seconds
-from dovetail.daemon.overview.scene import gpus_in
+from dovetail.core.journal import placement_from
+from dovetail.core.model import JobId, Placement, Seconds
 
 # By the tag of the entry: what it makes of a job that has GPUs.
 _ENDS = {
@@ -33,8 +32,7 @@ class GpuStay:
 
     job_id: JobId
     since: Seconds
-    on: list[GpusHeld]
-    share: float
+    on: Placement
     until: Seconds | None = None
     end: str = ""
 
@@ -56,7 +54,7 @@ class StintBook:
         job_id = JobId(str(entry[tag]))
         if tag in ("start", "resize") or tag == "stayed":
             self._close(job_id, at, "moved")
-            self.open[job_id] = GpuStay(job_id, at, *placed(entry["on"]))
+            self.open[job_id] = GpuStay(job_id, at, placement_from(entry["on"]))
         elif not self._close(job_id, at, _ENDS[tag]):
             self.unknown.setdefault(job_id, (at, _ENDS[tag]))
 
@@ -77,11 +75,3 @@ def of_stints(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
             tag = next(name for name in entry if name != "at")
             if tag in _ENDS or tag in ("start", "resize", "stayed"):
                 yield entry
-
-
-def placed(text: list[Any]) -> tuple[list[GpusHeld], float]:
-    """From a placement's text: the share, nodes with their GPUs as masks, then any limit."""
-    share, *rest = text
-    limit = rest.pop() if rest and isinstance(rest[-1], int) else None
-    on = [GpusHeld(node=n, gpus=gpus_in(mask), power_limit_watts=limit) for n, mask in rest]
-    return on, share / WHOLE_GPU

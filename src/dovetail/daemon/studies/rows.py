@@ -24,9 +24,10 @@ from dovetail.api.study_row import (
     TrialRow,
     TrialState,
 )
-from dovetail.core.model import Placement, Seconds
+from dovetail.core.model import Node, Placement, Seconds
 from dovetail.core.view import View
 from dovetail.daemon.clock import Clock
+from dovetail.daemon.gpus_told import numbers_in
 from dovetail.tune.board import Board, steps_of
 from dovetail.workloads.study.design import Design
 from dovetail.workloads.study.keeping import copy_of
@@ -43,7 +44,7 @@ class StudyLook:
 
     study: StudyTrack
     now: Seconds
-    nodes: tuple[str, ...]  # ids; "" where there is only one
+    nodes: tuple[Node, ...]
     slots: bool  # of processors, not GPUs
     switch_s: Seconds
     suspended_bytes: int
@@ -60,7 +61,7 @@ def look_at(
     return StudyLook(
         study=copy_of(study),
         now=now,
-        nodes=tuple([node.id for node in nodes]) if len(nodes) > 1 else ("",),
+        nodes=tuple(nodes),
         slots=all(node.kind == "cpu" for node in nodes),
         switch_s=board.of(study).switch_s(view),
         suspended_bytes=sum(track.parked_bytes for track in tracks),
@@ -174,9 +175,9 @@ def _place(look: StudyLook, placement: Placement) -> str:
     word = "slot" if look.slots else "gpu"
     parts = []
     for n, mask in placement.slices:
-        gpus = ",".join(str(i) for i in range(mask.bit_length()) if mask >> i & 1)
-        node = look.nodes[n] if n < len(look.nodes) else ""
-        parts.append(f"{node} {word} {gpus}".strip())
+        node = look.nodes[n]
+        gpus = ",".join(map(str, numbers_in(node, mask)))
+        parts.append(f"{node.id if len(look.nodes) > 1 else ''} {word} {gpus}".strip())
     return " + ".join(parts)
 
 

@@ -17,7 +17,7 @@ function places(on) {
 function showFigures() {
   const { told } = now;
   const rows = [...now.running.values()];
-  const all = told.nodes.reduce((sum, node) => sum + (node.up ? node.gpus : 0), 0);
+  const all = told.nodes.reduce((sum, node) => sum + (node.up ? node.gpus.length : 0), 0);
   const used = rows.reduce((sum, row) => sum + row.share * row.gpus, 0);
   const drawn = told.nodes.flatMap((node) => node.watts).filter((own) => own !== null);
   const watts = drawn.length ? [plain(drawn.reduce((sum, own) => sum + own, 0)), "W"] : ["–", "not measured"];
@@ -43,11 +43,11 @@ function lanesPlan() {
   const rows = [];
   const rowOf = new Map();
   for (const node of now.told.nodes) {
-    for (let gpu = 0; gpu < node.gpus; gpu++) {
+    node.gpus.forEach((gpu, place) => {
       rowOf.set(`${node.number}/${gpu}`, rows.length);
-      const text = now.told.nodes.length > 1 ? (gpu ? `  ${gpu}` : `${node.id} 0`) : `GPU ${gpu}`;
-      rows.push({ text, first: gpu === 0, strange: node.strangers.includes(gpu) });
-    }
+      const text = now.told.nodes.length > 1 ? (place ? `  ${gpu}` : `${node.id} ${gpu}`) : `GPU ${gpu}`;
+      rows.push({ text, first: place === 0, strange: node.strangers.includes(gpu) });
+    });
   }
   const at = clockNow();
   const boxes = boxesOf(laneStints(at), rowOf);

@@ -209,10 +209,8 @@ def chosen_gpus(gpus: Sequence[GpuFound], only: str) -> frozenset[str]:
     names = only.split(",") if "GPU-" in only else list(map(str, gpu_numbers(only)))
     for name in names:
         if name.strip() not in known:
-            there = f"GPUs 0 to {len(gpus) - 1}" if len(gpus) > 1 else "GPU 0"
-            raise BadInput(
-                f"--gpus {only}: there is no GPU {name.strip()!r} here; there is {there}"
-            )
+            there = f"are GPUs 0 to {len(gpus) - 1}" if len(gpus) > 1 else "is GPU 0"
+            raise BadInput(f"--gpus {only}: there is no GPU {name.strip()!r} here; there {there}")
     return frozenset(known[name.strip()] for name in names)
 
 
