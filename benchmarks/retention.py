@@ -190,7 +190,7 @@ def _row() -> str:
         track = state.tracks.get(job.id)
         state.record(entry)
     assert track is not None
-    row = row_of(track, _Unix())  # type: ignore[arg-type]
+    row = row_of(track, _Unix(), state.room.nodes)  # type: ignore[arg-type]
     text = json.dumps(plain(row) | dict(zip(_FILLED_IN, _MARKS, strict=True)))
     for mark in _MARKS[3:]:
         text = text.replace(f'"{mark}"', mark)  # numbers

@@ -113,7 +113,7 @@ class FreshDebian:
         path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         return subprocess.run(
             [*spaces, *words],
-            stdin=subprocess.DEVNULL,
+            input="y\n",  # apt-get asks
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

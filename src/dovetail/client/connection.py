@@ -13,6 +13,7 @@ import socket
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from shlex import quote
 from typing import Any, Final, Protocol
 
@@ -261,10 +262,26 @@ def _cannot_connect(home: Home, named: str | None, error: OSError) -> str:
     if isinstance(error, FileNotFoundError | ConnectionRefusedError):
         return f"no daemon answers at {home.socket}; start one: {up}"
     if isinstance(error, PermissionError) and home.mark.exists():
-        return f"the socket {home.socket} is open to its group alone; ask to be put into it"
+        return f"the socket {home.socket} {_for_members(home.socket)}"
     if isinstance(error, PermissionError):
         return f"the socket {home.socket} is not open to you; a daemon of your own: dovetail up"
     return f"cannot reach the daemon at {home.socket} ({error.strerror or error}); try: {up}"
+
+
+def _for_members(door: Path) -> str:
+    import grp
+    import pwd
+
+    try:
+        group, me = grp.getgrgid(door.stat().st_gid), pwd.getpwuid(os.geteuid()).pw_name
+    except (KeyError, OSError):
+        return "is open to its group alone; ask an administrator to be put into it"
+    if me in group.gr_mem:
+        return f"is open to the group {group.gr_name}; you are in it from your next login on"
+    return (
+        f"is open to the group {group.gr_name} alone; ask an administrator for: "
+        f"usermod -aG {group.gr_name} {me}"
+    )
 
 
 def _dovetail(named: str | None) -> str:
