@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from dovetail import traces
-from dovetail.core.model import Job, JobId, Option
-from dovetail.experiments.files import write_jobs
+from dovetail.core.model import Job, JobId, Node, Option
+from dovetail.experiments.files import write_table
 from dovetail.models.workload import Arrival
-from dovetail.results.record import JobOutcome
+from dovetail.results.job_table import job_table
+from dovetail.results.record import JobOutcome, RunRecord
 from dovetail.traces.spreadsheets import as_cell, escaped, unescaped
 
 RUN = ("=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "=HYPERLINK(1)", "-inf")
@@ -57,7 +58,8 @@ def test_a_trace_is_safe_in_a_spreadsheet_and_comes_back(tmp_path: Path, name: s
 
 def test_the_jobs_of_a_result_are_safe_too(tmp_path: Path) -> None:
     row = JobOutcome("=1", "@a", "+b", 1, 0.0, None, 1.0, None, 1.0, 0, "failed", -2.0)
-    write_jobs(tmp_path / "jobs.csv", [row])
+    with open(tmp_path / "jobs.csv", "w", newline="") as file:
+        write_table(file, job_table(RunRecord("fifo", {}, [Node("n", 1)], [row], [])))
     cells = (tmp_path / "jobs.csv").read_text().splitlines()[1].split(",")
     assert cells[:3] == ["'=1", "'@a", "'+b"]
     assert "-2.0" in cells

@@ -143,7 +143,7 @@ class Experiment:
             self._told_of_each_other(),
             tenants=self.tenants,
             node_events=self.node_events,
-            failures=self.failures,
+            failures=None if self.failures is None else self.failures.of_seed(),
             speed=speed if uneven or self.speed_table is not None else None,
             interference=None if self.pair_speed is None else same_for_all_pairs(self.pair_speed),
         )

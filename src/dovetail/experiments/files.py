@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TextIO
 
 import click
 
 from dovetail.core.errors import BadInput
 from dovetail.experiments.pareto import Objective
-from dovetail.results.record import JobOutcome, RunRecord
+from dovetail.results.job_table import COLUMNS, check_columns, job_table
+from dovetail.results.record import RunRecord
 from dovetail.traces.spreadsheets import escaped
 
 
@@ -25,6 +26,7 @@ class FailedRun(Protocol):
     def reason(self) -> str: ...
 
 
+POLICY = "policy"  # a column where jobs of several are in one table
 SUMMARY, JOBS, JOURNAL, REPORT = "summary.json", "jobs.csv", "journal.jsonl.gz", "report.html"
 
 
@@ -92,8 +94,11 @@ def write_comparison(
 
 def summaries_of(runs: Sequence[RunRecord], failures: Sequence[FailedRun]) -> list[dict[str, Any]]:
     """One summary for each policy; for a failed run its name and the reason."""
-    failed = [{"policy": one.name, "failure": one.reason} for one in failures]
-    return [*(dict(run.summary) for run in runs), *failed]
+    return [*(dict(run.summary) for run in runs), *failed_rows(failures)]
+
+
+def failed_rows(failures: Sequence[FailedRun]) -> list[dict[str, Any]]:
+    return [{"policy": one.name, "failure": one.reason} for one in failures]
 
 
 def write_page(
@@ -112,19 +117,18 @@ def write_page(
 def write_run(folder: Path, run: RunRecord) -> None:
     """summary.json and jobs.csv of one run (its journal was streamed while it ran)."""
     (folder / SUMMARY).write_text(json.dumps(dict(run.summary), indent=1) + "\n")
-    write_jobs(folder / JOBS, run.jobs)
+    with open(folder / JOBS, "w", newline="", encoding="utf-8") as file:
+        write_table(file, job_table(run))
 
 
-def write_jobs(path: Path, jobs: Sequence[JobOutcome]) -> None:
+def write_table(
+    file: TextIO, rows: Iterable[Mapping[str, Any]], columns: Sequence[str] = ()
+) -> None:
+    """These columns of jobs, or all. Texts are safe in a spreadsheet: names are users' own."""
     import csv
 
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(JobOutcome._fields)
-        writer.writerows(_safe(job) for job in jobs)
-
-
-def _safe(job: JobOutcome) -> JobOutcome:
-    """The text, safe in a spreadsheet: names are users' own."""
-    names = escaped(job.job_id), escaped(job.user), escaped(job.tenant)
-    return job._replace(job_id=names[0], user=names[1], tenant=names[2])
+    check_columns([name for name in columns if name != POLICY])
+    writer = csv.DictWriter(file, columns or COLUMNS, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({k: escaped(v) if isinstance(v, str) else v for k, v in row.items()})

@@ -58,12 +58,17 @@ class RunOutcomes(Generic[T]):
 
 
 def simulate_all(
-    experiment: Experiment, policies: Sequence[str], folders: Sequence[Path | None], quiet: bool
+    experiment: Experiment,
+    policies: Sequence[str],
+    folders: Sequence[Path | None],
+    quiet: bool,
+    rows: bool = False,
 ) -> RunOutcomes[RunRecord]:
-    """One record per policy, in their order, or the reason why there is none."""
+    """One record per policy, in their order, or the reason why there is none. Its jobs are in it with
+    `rows`, and where there is a folder for them."""
 
     def one(number: int, tell: Callable[[int], object]) -> RunRecord:
-        return _one(experiment, policies[number], folders[number], tell)
+        return _one(experiment, policies[number], folders[number], rows, tell)
 
     def abandon(number: int) -> None:
         _remove_journal(folders[number])
@@ -109,10 +114,14 @@ def _alone(
 
 
 def _one(
-    experiment: Experiment, policy: str, folder: Path | None, progress: Callable[[int], object]
+    experiment: Experiment,
+    policy: str,
+    folder: Path | None,
+    rows: bool,
+    progress: Callable[[int], object],
 ) -> RunRecord:
-    journal = folder / JOURNAL if folder else None
-    return simulate(experiment, policy, rows=folder is not None, journal=journal, progress=progress)
+    journal, rows = folder / JOURNAL if folder else None, rows or folder is not None
+    return simulate(experiment, policy, rows=rows, journal=journal, progress=progress)
 
 
 class _Told(BaseException):

@@ -36,6 +36,7 @@ _MONEY = (
     ("deadline_misses", "late jobs"),
     ("migrations", "moves"),
 )
+TITLES = dict(_COLUMNS)
 _OTHER_ENDS = ("failed", "cancelled", "refused")
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping, Sequence
-from csv import DictWriter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
@@ -19,14 +17,14 @@ from dovetail.core.loop import Policy
 from dovetail.core.model import Node, Tenant
 from dovetail.experiments.experiment import Experiment
 from dovetail.experiments.experiment import simulate as run_experiment
+from dovetail.experiments.files import write_table
 from dovetail.library.frames import as_frame
 from dovetail.library.trace_files import TraceGiven, as_trace
-from dovetail.results.fairness import finish_time_fairness
+from dovetail.results.job_table import grouped, job_table
 from dovetail.results.record import JobOutcome, RunRecord
 from dovetail.traces.clusters.cluster_text import read_cluster, read_cluster_tenants
 
 PolicyGiven: TypeAlias = str | Policy
-_GROUPS = ("user", "tenant", "gpus", "outcome")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,30 +88,17 @@ class Simulation:
         """A row for each job: a frame of pandas or polars if one of them is installed, else a list of
         dictionaries. `slowdown` is the time in the system by the time at work; `fairness` that of its
         finish (`results.fairness`)."""
-        return as_frame(job_rows(self), frame)
+        return as_frame(job_table(self.record), frame)
 
     def csv(self, path: str | PathLike[str], *columns: str) -> Path:
         """Write the jobs as CSV: these columns, or all."""
-        rows = job_rows(self)
-        known = list(rows[0]) if rows else []
-        if unknown := [name for name in columns if name not in known]:
-            raise BadInput(f"there is no column {unknown[0]!r}; there are {', '.join(known)}")
         with open(path, "w", encoding="utf-8", newline="") as file:
-            table = DictWriter(file, columns or known, extrasaction="ignore")
-            table.writeheader()
-            table.writerows(rows)
+            write_table(file, job_table(self.record), columns)
         return Path(path)
 
     def by(self, column: str, frame: str | None = None) -> Any:
         """The means over the jobs of each `user`, `tenant`, number of `gpus` or `outcome`."""
-        if column not in _GROUPS:
-            raise BadInput(f"by {column!r}: {', '.join(_GROUPS)} are known")
-        groups: dict[Any, list[JobOutcome]] = {}
-        for own in self.rows:
-            groups.setdefault(getattr(own, column), []).append(own)
-        fairness = {own.job_id: fair for own, fair in zip(self.rows, _fairness(self), strict=True)}
-        rows = [{column: value, **_means(own, fairness)} for value, own in sorted(groups.items())]
-        return as_frame(rows, frame)
+        return as_frame(grouped(self.record, column), frame)
 
     def plot(self) -> Page:
         """GPUs and queue over time, completion times, every job on its GPUs."""
@@ -159,37 +144,3 @@ def run(experiment: Experiment, policy: PolicyGiven) -> Simulation:
     record = run_experiment(experiment, policy, rows=True)
     rows = tuple(record.jobs)
     return Simulation(record.policy, record.summary, rows, record, experiment, policy)
-
-
-def job_rows(simulation: Simulation) -> list[dict[str, Any]]:
-    return [
-        {**own._asdict(), "slowdown": slowdown(own), "fairness": fair}
-        for own, fair in zip(simulation.rows, _fairness(simulation), strict=True)
-    ]
-
-
-def _fairness(simulation: Simulation) -> list[float | None]:
-    gpus = sum(node.gpus for node in simulation._experiment.nodes)
-    return finish_time_fairness(simulation.rows, gpus)
-
-
-def slowdown(own: JobOutcome) -> float | None:
-    at_work = own.jct_s - (own.wait_s or 0.0)
-    return own.jct_s / at_work if own.wait_s is not None and at_work > 0 else None
-
-
-def _means(
-    rows: Sequence[JobOutcome], fairness: Mapping[str, float | None]
-) -> dict[str, float | int]:
-    fair = [found for own in rows if (found := fairness[own.job_id]) is not None]
-    slow = [found for own in rows if (found := slowdown(own)) is not None]
-    waits = [own.wait_s for own in rows if own.wait_s is not None]
-    return {
-        "jobs": len(rows),
-        "finished": sum(own.outcome == "finished" for own in rows),
-        "mean_jct_s": fmean(own.jct_s for own in rows),
-        "mean_wait_s": fmean(waits) if waits else 0.0,
-        "mean_slowdown": fmean(slow) if slow else 1.0,
-        "mean_fairness": fmean(fair) if fair else 1.0,
-        "gpu_hours": sum(own.gpu_seconds for own in rows) / 3600,
-    }

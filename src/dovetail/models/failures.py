@@ -22,6 +22,10 @@ class NodeFailures:
         self._seed: Final = seed
         self._chances: Final[dict[str, Random]] = {}
 
+    def of_seed(self, seed: int | None = None) -> NodeFailures:
+        """As at the beginning, with its own luck or that of another seed."""
+        return NodeFailures(self._mtbf_s, self._repair_s, self._seed if seed is None else seed)
+
     def next_failure(self, node_id: str, after: Seconds) -> Seconds:
         return after + self._draw(node_id, self._mtbf_s)
 
