@@ -7,7 +7,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SOURCES := $(shell find src tools -type f -not -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-kubernetes install test test-kubernetes check docs storm-kubernetes storm bench fuzz clean
+.PHONY: help demo demo-kubernetes install test test-kubernetes test-fresh-debian check docs storm-kubernetes storm bench fuzz clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 23
@@ -27,6 +27,9 @@ test: .venv/installed .venv/dev .venv/torch .venv/extras ## Run every test, side
 test-kubernetes: .venv/installed .venv/dev ## Run the tests on a real cluster of two nodes here, or on KUBECONFIG's
 	@test -n "$$KUBECONFIG" || $(BIN)/python -m tools.kubernetes build
 	DOVETAIL_TEST_KUBERNETES=1 $(BIN)/python -m pytest tests/kubernetes
+
+test-fresh-debian: .venv/installed .venv/dev ## Type the page for administrators on a fresh Debian with its own systemd (root; 8 minutes)
+	DOVETAIL_TEST_FRESH_DEBIAN=1 $(BIN)/python -m pytest tests/cli/test_fresh_debian.py
 
 check: .venv/installed .venv/dev ## Run the linters, the type checker and the import contracts
 	$(BIN)/ruff check .

@@ -120,3 +120,7 @@ class FreshDebian:
             check=False,
             env={"PATH": path, "LANG": "C.UTF-8"},
         )
+
+
+if __name__ == "__main__":
+    raise SystemExit(trouble() or 0)

@@ -60,6 +60,15 @@ def test_a_stop_of_the_unit_ends_no_job_and_a_job_without_memory_ends_no_daemon(
     assert exec_start(tmp_path)[1:] == ["-m", "dovetail.cli.main", "up", "--system", "--foreground"]
 
 
+def test_the_unit_of_one_user_does_not_start_everybodys_daemon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert typed("install", "--root", str(tmp_path)).code == 0
+    unit = (tmp_path / ".config/systemd/user/dovetail.service").read_text()
+    assert f"dovetail.cli.main --home {tmp_path}/state/dovetail up --foreground\n" in unit
+
+
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd")
 def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
     installed(tmp_path)

@@ -175,7 +175,7 @@ def _marked(shell: str, text: str) -> str:
 
 
 def _start_command(home: Home, system: bool) -> list[str]:
-    named = home.state not in (system_home().state, user_home().state)
+    named = home.state != system_home().state  # else `up` would take everybody's if there is one
     where = ["--home", str(home.state)] if named else []
     words = [sys.executable, "-m", "dovetail.cli.main", *where, "up"]
     return [*words, *(["--system"] if system else []), "--foreground"]
