@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dovetail.library.calls import JobExecutor, RemoteError
-    from dovetail.library.comparing import Comparison, MeanInterval, compare
+    from dovetail.library.comparing import Comparison, compare
     from dovetail.library.session import Session, SubmittedJob, connect
     from dovetail.library.simulating import ClusterNodes, Page, Simulation, cluster, simulate
     from dovetail.library.trace_files import generate_trace, read_trace
+    from dovetail.results.intervals import MeanInterval
 
 __all__ = [
     "ClusterNodes",

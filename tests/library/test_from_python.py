@@ -17,7 +17,7 @@ import pytest
 import dovetail as dt
 from dovetail.core.entries import Submitted
 from dovetail.core.errors import BadInput
-from dovetail.library.comparing import interval
+from dovetail.results.intervals import interval
 from typed_box import Box
 
 ROOT = Path(__file__).parents[2]

@@ -59,7 +59,7 @@ def simulate(trace: str, policy: str, by: str | None, columns: str | None, **opt
             f"--policy takes one; for several: dovetail compare --policies {policy}"
         )
     given = SimulationOptions(**options)
-    shown = Shown(by, named_columns(columns), given.as_json)
+    shown = PrintedJobs(by, named_columns(columns), given.as_json)
     out = given.out
     experiment = experiment_given(trace, given, [policy])
     folders = [prepare_run(out, trace) if out else None]
@@ -106,7 +106,7 @@ def compare(
     """Run the jobs of TRACE under several policies, in parallel, and compare them."""
     names = _names_in(policies)
     given = SimulationOptions(**options)
-    shown = Shown(by, named_columns(columns), given.as_json)
+    shown = PrintedJobs(by, named_columns(columns), given.as_json)
     if seeds > 1:
         _refuse_beside_seeds(objective, given.out, shown)
         compare_seeds(experiment_given(trace, given, names), names, seeds, given.as_json)
@@ -143,7 +143,7 @@ def _names_in(policies: str) -> list[str]:
     return names
 
 
-def _refuse_beside_seeds(objective: str | None, out: Path | None, shown: Shown) -> None:
+def _refuse_beside_seeds(objective: str | None, out: Path | None, shown: PrintedJobs) -> None:
     given = {"--objective": objective, "--out": out, "--by": shown.by, "--csv": shown.columns}
     for option, value in given.items():
         if value is not None:
@@ -163,7 +163,7 @@ def compare_seeds(experiment: Experiment, names: Sequence[str], seeds: int, as_j
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PrintedJobs:
     """What is printed of the jobs, beside or instead of the figures over all of them."""
 
     by: str | None
@@ -210,7 +210,7 @@ def _say(
     records: list[RunRecord],
     experiment: Experiment,
     out: Path | None,
-    shown: Shown,
+    shown: PrintedJobs,
     objective: Objective | None = None,
     failures: Sequence[Failure] = (),
 ) -> None:
