@@ -2,7 +2,8 @@
 
 It answers any method: GET / says which process it is; POST / says how long the body was; /slow?s=0.5
 takes its time; /large answers 64 MB; /stream sends ten parts; /garbage sends what is not HTTP; /fail
-answers 500. A request with an `id` is noted in the file REPLICA_NOTES before it is answered.
+answers 500; /variant says which variant of its service it is, after REPLICA_TAKES_<variant> seconds. A
+request with an `id` is noted in the file REPLICA_NOTES before it is answered.
 REPLICA_UNHEALTHY=1: /health says 503.
 """
 
@@ -13,6 +14,9 @@ import sys
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
+
+VARIANT = os.environ.get("DOVETAIL_VARIANT", "")
+TAKES = float(os.environ.get(f"REPLICA_TAKES_{VARIANT}", "0"))
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -29,6 +33,10 @@ class Handler(BaseHTTPRequestHandler):
         if "id" in query and (notes := os.environ.get("REPLICA_NOTES")):
             with open(notes, "a") as file:
                 file.write(f"{query['id'][0]}\n")
+        if url.path == "/variant":
+            time.sleep(TAKES)
+            self._say(200, VARIANT.encode())
+            return
         time.sleep(float(query.get("s", ["0"])[0]))
         if url.path == "/stream":
             self._stream()

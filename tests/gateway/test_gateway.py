@@ -29,6 +29,17 @@ def test_requests_go_to_the_replica_that_has_the_fewest(tmp_path: Path) -> None:
     assert served == {first.process.pid: 2, second.process.pid: 2}
 
 
+def test_a_replica_of_another_size_gets_as_many_requests_as_it_takes(tmp_path: Path) -> None:
+    with gateway(tmp_path, 2, at_once=4) as (own, (small, large)):
+        own.tell({**small.row(), "at_once": 1}, large.row())
+        with ThreadPoolExecutor(5) as pool:
+            asked = [pool.submit(own.ask, "/slow?s=4") for _ in range(5)]
+            busy = {"r0": 0, "r1": 0}
+            while busy != {"r0": 1, "r1": 4}:
+                busy = own.heard()["busy"]
+            assert all(one.result(LONG_S).status == 200 for one in asked)
+
+
 def test_bodies_and_answers_pass_unchanged_whole_or_in_chunks(tmp_path: Path) -> None:
     with gateway(tmp_path) as (made, _):
         assert made.ask("/", "POST", b"x" * 3_000_000).text.split()[1] == "3000000"

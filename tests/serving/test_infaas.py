@@ -63,3 +63,16 @@ def test_it_upgrades_at_once_and_downgrades_after_some_calm() -> None:
     assert next_step(calm, [CPU, GPU], NEEDS, 9) == calm
     later = next_step(calm, [CPU, GPU], NEEDS, 10)
     assert (later.variant, later.replicas) == (CPU, 1)
+
+
+def test_no_more_replicas_are_chosen_than_there_may_be() -> None:
+    """Many cheap ones cost less, but so many may not be: the dear one then, or as many as may be."""
+    cheap, dear = Variant("cheap", 0.9, 0.1, 10, 1.0), Variant("dear", 0.9, 0.02, 100, 8.0)
+    for most, rate, wanted in (
+        (None, 45.0, ("cheap", 5)),
+        (4, 45.0, ("dear", 1)),
+        (4, 999.0, ("dear", 4)),
+    ):
+        found = cheapest_for([cheap, dear], AnswerNeeds(0.2, 0.0, most), rate)
+        assert found is not None
+        assert (found[0].name, found[1]) == wanted

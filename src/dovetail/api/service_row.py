@@ -18,6 +18,7 @@ class ReplicaRow:
     number: int
     job: str
     port: int
+    variant: str = field(metadata=about("Of the service; empty if it has none."))
     state: ReplicaState
     in_flight: int = field(metadata=about("Requests that it answers now."))
 
@@ -49,6 +50,7 @@ class ServiceRow:
     least: int
     most: int
     wanted: int = field(metadata=about("Replicas that should be awake now."))
+    variant: str = field(metadata=about("Of those; empty if the service has none."))
     why: str = field(metadata=about("Why so many."))
     trouble: str = field(metadata=about("What is wrong with it; empty if nothing is."))
     slo_s: float | None

@@ -59,11 +59,16 @@ class Control:
             if self._door is not None and self._door.is_gone:
                 self.stopped.set()
             if self._daemon is not None:
-                self._tell({"load": asdict(self._meter.summary(loop.time()))})
+                self._tell({"load": asdict(self._meter.summary(loop.time())), "took": self._took()})
 
     def _somebody_waits(self) -> None:
         if not self._pool.has_ready:
             self._tell({"waiting": self._meter.queued})
+
+    def _took(self) -> dict[str, tuple[int, float]]:
+        """By replica: requests answered so far, and the seconds that they took in all."""
+        replicas = self._pool.replicas.values()
+        return {own.told.id: (own.answered, own.took_s) for own in replicas}
 
     def _tell(self, row: dict[str, Any]) -> None:
         if self._daemon is None:

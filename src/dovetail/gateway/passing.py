@@ -90,6 +90,8 @@ class Passing:
                     raise ConnectionAbortedError("the client has gone")
                 if await self._try(request, replica, tell):
                     now = loop.time()
+                    replica.answered += 1
+                    replica.took_s += now - began
                     self._meter.answer(now - request.came_at, now - began)
                     return
             finally:
@@ -165,7 +167,6 @@ class Passing:
         except BaseException:
             upstream.close()
             raise
-        replica.answered += 1
         if replica.is_ready and upstream.is_usable and upstream.ready_again():
             replica.idle.append(upstream)
         else:

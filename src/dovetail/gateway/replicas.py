@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, inf
 from typing import Final
 
 from dovetail.gateway.answers import Refusal
@@ -30,6 +30,7 @@ class ReplicaTold:
     host: str
     port: int
     standing: str = READY
+    at_once: int = 0  # requests at the same time; 0: as the service has it
 
 
 @dataclass(slots=True)
@@ -37,6 +38,7 @@ class Replica:
     told: ReplicaTold
     in_flight: int = 0
     answered: int = 0
+    took_s: float = 0.0  # for these, in all
     resting: bool = False
     idle: list[Upstream] = field(default_factory=list)  # connections to use again
 
@@ -156,11 +158,15 @@ class ReplicaPool:
         self._hand_on()
 
     def _least_loaded(self) -> Replica | None:
-        best, fewest = None, self._bounds.at_once
+        best, fewest = None, inf
         for replica in self.replicas.values():
-            if replica.in_flight < fewest and replica.is_ready:
-                best, fewest = replica, replica.in_flight
+            number = replica.in_flight
+            if number < fewest and number < self._at_once(replica) and replica.is_ready:
+                best, fewest = replica, number
         return best
+
+    def _at_once(self, replica: Replica) -> int:
+        return replica.told.at_once or self._bounds.at_once
 
     def _taken(self, replica: Replica) -> Replica:
         replica.in_flight += 1
@@ -198,9 +204,9 @@ class ReplicaPool:
 
     def _retry_s(self) -> int:
         """The time in which those who wait now are served; never less than a second."""
-        ready = sum([replica.is_ready for replica in self.replicas.values()])
+        ready = [self._at_once(own) for own in self.replicas.values() if own.is_ready]
         if not ready:
             return min(max(ceil(self.wake_s), 1), _MOST_RETRY_S)
         each_s = self._meter.mean_service_s or 1.0
-        found = len(self._waiting) * each_s / (ready * self._bounds.at_once)
+        found = len(self._waiting) * each_s / sum(ready)
         return min(max(ceil(found), 1), _MOST_RETRY_S)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import inf
 from os.path import dirname, join
 from typing import Annotated, Any
@@ -12,52 +12,16 @@ from pydantic import BeforeValidator, Field
 from dovetail.core.errors import BadInput
 from dovetail.core.model import WHOLE_GPU
 from dovetail.jobfiles import fields
-from dovetail.jobfiles.complaint import Complaint, shown
 from dovetail.jobfiles.job_model import FieldTable, checked
-from dovetail.jobfiles.language_latency import (
-    is_language_latency,
-    language_latency,
-    read_language_profile,
-)
+from dovetail.jobfiles.language_latency import read_language_profile
+from dovetail.jobfiles.latencies import LATENCY_FORMS, latency_given
 from dovetail.jobfiles.service_model import Positive, Replicas, ScalingText
 from dovetail.jobfiles.yaml_files import located, text_of
-from dovetail.serving.latency import (
-    AffineLatency,
-    Latency,
-    LatencyPoint,
-    LatencyTable,
-    read_profile,
-)
+from dovetail.serving.latency import Latency, read_profile
 from dovetail.serving.rules.steps import OneAfterTheOther, order_of_steps
 from dovetail.serving.service import START_S, WAKE_S, PipelineStep, ServedModel
 
 EXAMPLE = "services: [{name: chat, slo_ms: 200, latency: {fixed_ms: 4, per_item_ms: 2}}]"
-_LATENCY = (
-    "write {fixed_ms: 4, per_item_ms: 2}, a list of {batch: 1, ms: 6}, {profile: FILE.csv}, or for a "
-    "language model {prefill: …, decode: …, kv: …} or {profile: FILE.yaml}"
-)
-_ROW = ("batch", "ms", "kind", "share")
-
-
-def _latency(given: Any) -> Latency | str:
-    """A profile stays a name: it is looked for beside the file."""
-    if isinstance(given, Mapping) and set(given) == {"profile"}:
-        return str(given["profile"])
-    if isinstance(given, Mapping) and set(given) == {"table"}:
-        given = given["table"]
-    if is_language_latency(given):
-        return language_latency(given)
-    try:
-        if isinstance(given, Mapping) and given and set(given) <= {"fixed_ms", "per_item_ms"}:
-            fixed, each = (float(given.get(own, 0)) / 1e3 for own in ("fixed_ms", "per_item_ms"))
-            return AffineLatency(fixed, each)
-        if isinstance(given, Sequence) and not isinstance(given, str):
-            return LatencyTable([_point(row) for row in given])
-    except BadInput as error:
-        raise Complaint(str(error), "latency") from None
-    except (TypeError, ValueError):
-        raise Complaint(f"latency: there is something that is no number; {_LATENCY}") from None
-    raise Complaint(f"latency: {shown(given)} is not understood; {_LATENCY}", "latency")
 
 
 def _profile(folder: str, name: str) -> Latency:
@@ -70,18 +34,11 @@ def _read(folder: str, given: Any) -> Latency:
     return latency
 
 
-def _point(row: Any) -> LatencyPoint:
-    if not isinstance(row, Mapping) or not {"batch", "ms"} <= set(row) <= set(_ROW):
-        raise BadInput(f"latency: each row of a table has batch and ms, and may have {_ROW[2:]}")
-    seconds, share = float(row["ms"]) / 1e3, int(row.get("share", WHOLE_GPU))
-    return LatencyPoint(int(row["batch"]), seconds, str(row.get("kind", "")), share)
-
-
 class VariantSpec(FieldTable):
     """Another model, or another kind or share of GPU, that answers the same requests."""
 
     name: fields.Label = Field(description="Such as small.")
-    latency: Annotated[Any, BeforeValidator(_latency)] = Field(description="Of a batch.")
+    latency: Annotated[Any, BeforeValidator(latency_given)] = Field(description="Of a batch.")
     accuracy: float = Field(default=1.0, ge=0, le=1, description="How good its answers are.")
     max_batch: int | None = Field(default=None, ge=1, le=100_000, description="As the service's.")
     share: int = Field(default=WHOLE_GPU, ge=1, le=WHOLE_GPU, description="Thousandths of a GPU.")
@@ -127,7 +84,7 @@ class ServedSpec(FieldTable):
     percentile: float = Field(default=99.0, ge=50, lt=100, description="For so many of a hundred.")
     max_batch: int = Field(default=1, ge=1, le=100_000, description="Requests in one batch.")
     replicas: Replicas = Field(default=Replicas(min=1, max=1), description="How many there may be.")
-    latency: Annotated[Any, BeforeValidator(_latency)] = Field(
+    latency: Annotated[Any, BeforeValidator(latency_given)] = Field(
         default=None,
         description="Of a batch; of a pipeline, left out: all its steps on one server.",
     )
@@ -158,7 +115,7 @@ class ServedSpec(FieldTable):
     def model(self, folder: str) -> ServedModel:
         own, steps = f"service {self.name!r}", self._steps(folder)
         if self.latency is None and not steps:
-            raise BadInput(f"{own}: latency is missing; {_LATENCY}")
+            raise BadInput(f"{own}: latency is missing; {LATENCY_FORMS}")
         _check_apart(own, [one.name for one in (*self.variants, *self.steps)])
         found = ServedModel(
             self.name,

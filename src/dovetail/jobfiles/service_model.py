@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Final, NamedTuple, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from dovetail.core.errors import BadInput
+from dovetail.core.model import WHOLE_GPU
 from dovetail.jobfiles import fields
 from dovetail.jobfiles.complaint import Complaint
 from dovetail.jobfiles.explain import Lines, explain
 from dovetail.jobfiles.job_model import FieldTable, JobSpec, Resources, checked
+from dovetail.jobfiles.latencies import kinds_named, latency_of, plain_latency
 from dovetail.serving.scaling_rules import make_rule
 
 PORT = "{port}"
 ABOVE_TRAINING = 10.0  # jobs have priority 0 unless they say otherwise
 _MOST_REPLICAS = 1000
 _LONGEST_PATH = 1000
+_SAY: Final = "say it in each, such as {fixed_ms: 4, per_item_ms: 2}"
+_OF_BOTH: Final = frozenset(("setup", "resources", "at_once", "start_s", "latency"))
 
 
 def _rule(given: Any) -> str:
@@ -70,6 +74,33 @@ class Sleep(FieldTable):
     leave: Path = Field(description="Such as /wake_up of vLLM.")
 
 
+LatencyText = Annotated[Any, BeforeValidator(plain_latency)]
+_LATENCY = "How long requests take, of which a replica has so many: {fixed_ms: 4, per_item_ms: 2}."
+
+
+class ServiceVariant(FieldTable):
+    """Another model, or other resources, that answer the same requests. What it does not say is as
+    the service has it."""
+
+    name: fields.Label = Field(description="Such as small.")
+    run: fields.Script | None = Field(default=None, description="Instead of the service's.")
+    command: fields.Words = Field(default=(), description="Instead of the service's.")
+    setup: fields.Script | None = Field(default=None, description="Instead of the service's.")
+    resources: Resources | None = Field(
+        default=None, description="Such as {accelerators: T4:1} or {share: 0.5}."
+    )
+    at_once: int | None = Field(default=None, ge=1, le=100_000, description="As the service's.")
+    start_s: Positive | None = Field(default=None, description="As the service's.")
+    accuracy: float = Field(default=1.0, ge=0, le=1, description="How good its answers are.")
+    latency: LatencyText = Field(description=_LATENCY)
+
+    @model_validator(mode="after")
+    def _says_one_thing_to_run(self) -> Self:
+        if self.run is not None and self.command:
+            raise Complaint("run and command: give one of them, or none: the service's", "run")
+        return self
+
+
 class ServiceSpec(FieldTable):
     """A service for Dovetail: a server, and how many of it there should be."""
 
@@ -110,6 +141,14 @@ class ServiceSpec(FieldTable):
     body_mb: float = Field(
         default=64.0, ge=0.001, le=1e9, description="The largest body of a request."
     )
+    latency: LatencyText = Field(default=None, description=_LATENCY)
+    accuracy: float = Field(default=1.0, ge=0, le=1, description="How good its answers are.")
+    least_accuracy: float = Field(default=0.0, ge=0, le=1, description="How good they have to be.")
+    variants: list[ServiceVariant] = Field(
+        default_factory=list,
+        max_length=20,
+        description="Other models, GPU kinds or shares of a GPU that answer the same.",
+    )
 
     @model_validator(mode="after")
     def _says_what_to_run(self) -> Self:
@@ -134,6 +173,83 @@ class ServiceSpec(FieldTable):
         if self.sleep is not None and self.idle_s is None:
             raise Complaint("sleep: say after which idle_s a replica sleeps", "sleep")
         return self
+
+    @model_validator(mode="after")
+    def _knows_its_variants(self) -> Self:
+        if not self.variants:
+            return self
+        names = [self.name, *[own.name for own in self.variants]]
+        for name in names:
+            if names.count(name) > 1:
+                raise Complaint(
+                    f"variants: {name!r} is the name of two; rename one (the service itself counts)"
+                )
+        if self.latency is None:
+            raise Complaint(f"latency: {self.name!r} and its variants are compared by it; {_SAY}")
+        if self.port is not None:
+            raise Complaint(
+                "port: replicas of two variants cannot share one; leave it out and write {port} in "
+                "the command",
+                "port",
+            )
+        if "scaling" in self.model_fields_set:
+            raise Complaint(
+                "scaling: with variants it follows from the choice of one; leave it out", "scaling"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _could_keep_its_slo(self) -> Self:
+        """As far as the file says how long a request takes."""
+        if self.latency is None:
+            return self
+        able = [own for own in ways_of(self) if own.accuracy >= self.least_accuracy]
+        if not able:
+            best = max(own.accuracy for own in ways_of(self))
+            raise Complaint(
+                f"least_accuracy: {self.least_accuracy:g} is more than any variant has; the best has "
+                f"{best:g}",
+                "least_accuracy",
+            )
+        fastest = min(able, key=ServiceWay.alone_s)
+        if self.slo_ms is not None and fastest.alone_s() * 1e3 > self.slo_ms:
+            alone = f"{fastest.alone_s() * 1e3:.3g} ms"
+            raise Complaint(
+                f"slo_ms: no configuration keeps {self.slo_ms:g} ms: one request alone takes {alone} "
+                f"({fastest.name}); what would: slo_ms of {alone}, or a faster variant",
+                "slo_ms",
+            )
+        return self
+
+
+class ServiceWay(NamedTuple):
+    """One way to answer the requests of a service: itself, or one of its variants."""
+
+    name: str
+    spec: ServiceSpec  # as if there were no other
+    accuracy: float
+
+    def alone_s(self) -> float:
+        """Of one request, on the best of the GPUs that it may have."""
+        kinds = self.spec.resources.kinds or kinds_named(latency_of(self.spec.latency))
+        return min([self.seconds(1, kind) for kind in kinds])
+
+    def seconds(self, at_once: int, kind: str) -> float:
+        share = round(self.spec.resources.share * WHOLE_GPU)
+        return latency_of(self.spec.latency).seconds(at_once, kind, share)
+
+
+def ways_of(spec: ServiceSpec) -> list[ServiceWay]:
+    """The service itself first."""
+    own = ServiceWay(spec.name, spec, spec.accuracy)
+    return [own, *[ServiceWay(one.name, _as(spec, one), one.accuracy) for one in spec.variants]]
+
+
+def _as(spec: ServiceSpec, variant: ServiceVariant) -> ServiceSpec:
+    said = {name: getattr(variant, name) for name in variant.model_fields_set & _OF_BOTH}
+    if variant.run is not None or variant.command:
+        said |= {"run": variant.run, "command": variant.command}
+    return spec.model_copy(update={**said, "accuracy": variant.accuracy})
 
 
 def read_service(given: object, source: str = "", lines: Lines | None = None) -> ServiceSpec:

@@ -58,11 +58,12 @@ def _latency_text(row: ServiceRow) -> str:
 
 
 def show_lines(row: ServiceRow) -> Iterator[str]:
+    of = f" of {row.variant}" if row.variant else ""
     slo = f"{ms(row.slo_s)} for {row.percentile:g} of 100" if row.slo_s else "none"
     facts = {
         "service": f"{row.name} ({row.id}, {row.user}), {row.state}",
         "address": row.address,
-        "replicas": f"{replicas_text(row)}; {row.wanted} wanted of {row.least} to {row.most}",
+        "replicas": f"{replicas_text(row)}; {row.wanted}{of} wanted of {row.least} to {row.most}",
         "why": row.why,
         "trouble": row.trouble,
         "load": f"{row.rate:.3g} requests a second, {row.in_flight} in work, {row.queued} wait",
@@ -73,12 +74,15 @@ def show_lines(row: ServiceRow) -> Iterator[str]:
         "cost": cost_text(row.cost),
     }
     yield from [clean(f"{key:<10}{value}") for key, value in facts.items() if value]
-    yield from ["", *table(_REPLICA_COLUMNS, row.replicas, colours=has_colours())]
+    columns = [own for own in _REPLICA_COLUMNS if row.variant or own is not _VARIANT]
+    yield from ["", *table(columns, row.replicas, colours=has_colours())]
 
 
+_VARIANT: Column[ReplicaRow] = Column("VARIANT", lambda own: own.variant)
 _REPLICA_COLUMNS: list[Column[ReplicaRow]] = [
     Column("REPLICA", lambda own: str(own.number), right=True),
     Column("JOB", lambda own: own.job, right=True),
+    _VARIANT,
     Column("STATE", lambda own: own.state),
     Column("PORT", lambda own: str(own.port), right=True),
     Column("IN WORK", lambda own: str(own.in_flight), right=True),
@@ -87,7 +91,8 @@ _REPLICA_COLUMNS: list[Column[ReplicaRow]] = [
 
 def why_lines(row: ServiceRow) -> Iterator[str]:
     number = f"{row.wanted} {'replica' if row.wanted == 1 else 'replicas'}"
-    yield clean(f"{number} because {row.why}.")
+    which = f" of {row.variant}" if row.variant else ""
+    yield clean(f"{number}{which} because {row.why}.")
     if row.trouble:
         yield clean(f"Trouble: {row.trouble}.")
 

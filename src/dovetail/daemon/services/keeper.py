@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from time import monotonic
 from typing import Any, Final
 
@@ -22,14 +21,16 @@ from dovetail.daemon.holds import ASLEEP, SERVICE_PAUSED
 from dovetail.daemon.service import Service
 from dovetail.daemon.services.gateways import GatewayLine, GatewayLost
 from dovetail.daemon.services.health import HealthWatch
+from dovetail.daemon.services.own_sleep import OwnSleep
 from dovetail.daemon.services.ports import HOST
 from dovetail.daemon.services.recent_load import RecentLoad
 from dovetail.daemon.services.scene import IS_PAUSED, SeenReplica, ServiceScene, scene_of
 from dovetail.daemon.services.slo_trouble import slo_trouble
+from dovetail.daemon.services.variants import VariantWish, live_variants
 from dovetail.daemon.services.wake_times import WakeTimes
 from dovetail.gateway.replicas import ASLEEP as AWAY
 from dovetail.gateway.replicas import DRAINING, READY
-from dovetail.jobfiles.service_model import ServiceSpec
+from dovetail.jobfiles.service_model import ServiceSpec, ways_of
 from dovetail.serving.scaling_rules import make_rule
 from dovetail.workloads.service.entries import ServiceLoaded, ServiceScaled
 from dovetail.workloads.service.scaling import SeenLoad, Wish
@@ -44,10 +45,11 @@ _LONGEST_BACK_OFF_S = 60.0
 _OPEN_AFTER_S = 0.5
 _SICK_S = 5.0  # after which one that is not healthy yet is said to be so
 _SCALE_DOWN_S = 60.0  # for services whose replicas do not sleep
+_ROOM_S = 2.0  # between two replicas that go to make room for another variant
 
 log = logging.getLogger("dovetail.daemon")
 
-Submit = Callable[[int, View, Seconds], Sequence[Event]]
+Submit = Callable[[int, str, View, Seconds], Sequence[Event]]
 Make = Callable[[View, Seconds], Sequence[Event]]  # the events that a decision comes to
 
 
@@ -70,7 +72,7 @@ class ServiceKeeper:
         self.health: Final = HealthWatch(spec.health, uid)
         self.times: Final = WakeTimes()
         self.busy: dict[str, int] = {}  # requests by the number of a replica
-        self.told = Wish(scene.wanted, scene.reason)
+        self.told = Wish(scene.wanted, scene.reason, None, scene.variant)
         self.trouble = ""
         self._spec: Final = spec
         self._service: Final = service
@@ -80,11 +82,12 @@ class ServiceKeeper:
         self._last_words: Final = last_words
         self._failed: tuple[str, str] = ("", "")  # the job that failed last, and what it said
         self._draining: Final[dict[int, float]] = {}  # by number: until when
-        self._woken: Final[set[int]] = set()  # asleep by their server's own means
-        self._posted: Final[dict[int, Future[str]]] = {}  # to sleep, or to wake up
-        self._wish: Final = SteadyWish(
-            make_rule(scene.design.rule), patience_s, self.told, monotonic()
-        )
+        self._own_sleep: Final = OwnSleep(self.id, spec.sleep, self.health)
+        self._patience_s: Final = patience_s
+        ways = ways_of(spec) if spec.variants else []
+        self._at_once: Final = {own.name: own.spec.at_once for own in ways}
+        self._wish: SteadyWish | VariantWish | None = None
+        self._made_room_at = 0.0  # for another variant
         self._load_told_at = monotonic()
         self._rows: list[dict[str, Any]] | None = None  # as the gateway has them
         self._paused = False  # as the gateway knows
@@ -163,9 +166,7 @@ class ServiceKeeper:
     def _time(self, scene: ServiceScene) -> None:
         there = {own.number for own in scene.replicas}
         self.times.forget_all_but(there)
-        self._woken.intersection_update(there)
-        for gone in self._posted.keys() - there:
-            del self._posted[gone]
+        self._own_sleep.forget_all_but(there)
         for own in scene.replicas:
             if self.is_ready(own):
                 self.times.is_ready(own.number)
@@ -183,8 +184,8 @@ class ServiceKeeper:
         """Somebody drains, is asked for their health, or is waited for: then look again soon."""
         waited_for = bool(self.load.waiting or self.load.last["queued"])
         coming = any(not own.rests and not self.is_ready(own) for own in scene.replicas)
-        soon = self._draining or self._woken or self.health.is_anxious or (coming and waited_for)
-        return _SOON_S if soon else _TICK_S
+        soon = self._draining or self._own_sleep.is_waking or self.health.is_anxious
+        return _SOON_S if soon or (coming and waited_for) else _TICK_S
 
     def _heed(self, row: dict[str, Any]) -> None:
         self.busy = {name: int(number) for name, number in row.get("busy", {}).items()}
@@ -192,6 +193,9 @@ class ServiceKeeper:
             self.load.waiting = max(row["waiting"], 1)
         if "load" in row:
             self.load.add(row["load"])
+        if isinstance(self._wish, VariantWish):
+            variants = {str(own.number): own.variant for own in self.scene.replicas}
+            self._wish.hear(row.get("took", {}), variants)
 
     # ------------------------------------------------------------------------------------- deciding
 
@@ -210,25 +214,38 @@ class ServiceKeeper:
         return "sick" if own.runs and own.up_s > _SICK_S else "starting"
 
     def _decide(self, scene: ServiceScene) -> None:
+        if self._wish is None:
+            self._wish = self._wished()
         self.told = self._wish.at(
             monotonic(), self.seen(scene), scene.design, scene.least, scene.most
         )
-        wanted = Wish(0, IS_PAUSED) if scene.is_paused else self.told
+        paused = Wish(0, IS_PAUSED, None, self.told.variant)
+        wanted = paused if scene.is_paused else self.told
         events = self._changes(scene, wanted)
-        if events or wanted.replicas != scene.wanted:
+        if events or (wanted.replicas, wanted.variant) != (scene.wanted, scene.variant):
             self._record(scene, wanted, events)
         if monotonic() - self._load_told_at > _LOAD_EVERY_S:
             self._load_told_at = monotonic()
             if load := self.load.untold():
                 self._service.change(lambda view, now: ([ServiceLoaded(now, self.id, load)], None))
 
+    def _wished(self) -> SteadyWish | VariantWish:
+        """With variants their choice says how many replicas, else the scaling rule does."""
+        spec, costs = self._spec, self._service.chosen.costs
+        if not spec.variants:
+            rule = make_rule(self.scene.design.rule)
+            return SteadyWish(rule, self._patience_s, self.told, monotonic())
+        variants = self._service.look(lambda view, _: live_variants(spec, view, costs))
+        return VariantWish(variants, spec.least_accuracy, self._patience_s, self.told)
+
     def _record(self, scene: ServiceScene, wanted: Wish, changes: Sequence[Make]) -> None:
         def change(view: View, now: Seconds) -> tuple[list[Event], None]:
             if scene_of(view, now, self.id) is None:
                 return [], None
             events: list[Event] = []
-            if wanted.replicas != scene.wanted:
-                events.append(ServiceScaled(now, self.id, wanted.replicas, wanted.reason))
+            if (wanted.replicas, wanted.variant) != (scene.wanted, scene.variant):
+                told = (wanted.replicas, wanted.reason, wanted.variant)
+                events.append(ServiceScaled(now, self.id, *told))
             for make in changes:
                 events += make(view, now)
             return events, None
@@ -238,33 +255,48 @@ class ServiceKeeper:
     def _changes(self, scene: ServiceScene, wanted: Wish) -> list[Make]:
         found = [*self._end_the_sick(scene), *self._finish_draining(scene)]
         up = [own for own in scene.replicas if not own.rests and own.number not in self._draining]
-        missing = wanted.replicas - len(up)
+        mine = [own for own in up if own.variant == wanted.variant]
+        missing = wanted.replicas - len(mine)
         if missing > 0:
-            found += self._more(scene, missing)
+            found += self._more(scene, missing, wanted.variant)
         elif missing < 0:
-            found += self._fewer(up, -missing)
-        above = len(scene.replicas) - scene.most
-        if above > 0:
-            resting = [own for own in scene.replicas if own.rests]
-            found += [self._ended(own.job, "its service has fewer now") for own in resting[:above]]
+            found += self._fewer(mine, -missing)
+        if len(up) > len(mine):
+            others = [own for own in up if own.variant != wanted.variant]
+            found += self._fewer(others, self._may_go(mine, others, wanted.replicas))
+        for variant in {own.variant for own in scene.replicas}:
+            same = [own for own in scene.replicas if own.variant == variant]
+            resting = [own for own in same if own.rests][: max(len(same) - scene.most, 0)]
+            found += [self._ended(own.job, "its service has fewer now") for own in resting]
         return found
 
-    def _more(self, scene: ServiceScene, missing: int) -> list[Make]:
+    def _may_go(self, mine: list[SeenReplica], others: list[SeenReplica], wanted: int) -> int:
+        """Of another variant: all once those that are wanted are ready, or one to make room for them."""
+        if sum(self.is_ready(own) for own in mine) >= wanted:
+            return len(others)
+        waits = any(not own.is_placed for own in mine)
+        if not waits or self._draining or monotonic() - self._made_room_at < _ROOM_S:
+            return 0
+        self._made_room_at = monotonic()
+        return 1
+
+    def _more(self, scene: ServiceScene, missing: int, variant: str) -> list[Make]:
         """Whoever drains goes on; then sleepers are woken; then new ones are started."""
-        for number in [own for own in self._draining if own not in self._posted][:missing]:
+        same = [own for own in scene.replicas if own.variant == variant]
+        drain = [own.number for own in same if own.number in self._draining]
+        for number in [own for own in drain if not self._own_sleep.is_told(own)][:missing]:
             del self._draining[number]
             missing -= 1
-        resting = [own for own in scene.replicas if own.rests][:missing]
-        if self._spec.sleep is not None:
-            self._woken.update(own.number for own in resting)
+        resting = [own for own in same if own.rests][:missing]
+        self._own_sleep.wakes(resting)
         for own in resting:
             self.times.begins(own.number, True)
         found = [self._released(own.job) for own in resting]
-        new = min(missing - len(resting), scene.most - len(scene.replicas))
+        new = min(missing - len(resting), scene.most - len(same))
         if new > 0 and self.back_off_s(scene) <= 0:
             for number in range(scene.next_number, scene.next_number + new):
                 self.times.begins(number, False)
-                found.append(self._submitted(number))
+                found.append(self._submitted(number, variant))
         return found
 
     def back_off_s(self, scene: ServiceScene) -> float:
@@ -300,22 +332,9 @@ class ServiceKeeper:
         return bool(told) and told[0]["standing"] == DRAINING and not self.busy.get(str(number))
 
     def _sleeps(self, scene: ServiceScene, own: SeenReplica) -> bool:
-        """Its server has been told to sleep, if it can and is not to end, and has answered."""
-        sleep = self._spec.sleep
-        if sleep is None or (scene.design.idle_s is None and not scene.is_paused):
-            return True
-        return self._answered(own, sleep.enter, "does not go to sleep")
-
-    def _answered(self, own: SeenReplica, path: str, trouble: str) -> bool:
-        call = self._posted.get(own.number)
-        if call is None:
-            call = self._posted[own.number] = self.health.post(own.port, path)
-        if not call.done():
-            return False
-        del self._posted[own.number]
-        if why := call.result():
-            log.warning("service %s: replica %s %s: %s", self.id, own.number, trouble, why)
-        return True
+        """Its server has been told to, if it can and is not to end."""
+        ends = scene.design.idle_s is None and not scene.is_paused
+        return ends or self._own_sleep.entered(own)
 
     def _put_away(self, scene: ServiceScene, own: SeenReplica) -> Make:
         if scene.design.idle_s is None and not scene.is_paused:
@@ -347,14 +366,14 @@ class ServiceKeeper:
 
         return change
 
-    def _submitted(self, number: int) -> Make:
-        return lambda view, now: self._submit(number, view, now)
+    def _submitted(self, number: int, variant: str) -> Make:
+        return lambda view, now: self._submit(number, variant, view, now)
 
     # ---------------------------------------------------------------------------------- the gateway
 
     def _tell_gateway(self, scene: ServiceScene) -> None:
-        self._leave_sleep(scene)
-        rows = [
+        self._own_sleep.leave(scene.replicas)
+        rows: list[dict[str, Any]] = [
             {
                 "id": str(own.number),
                 "host": HOST,
@@ -363,24 +382,19 @@ class ServiceKeeper:
             }
             for own in scene.replicas
         ]
+        for row, own in zip(rows, scene.replicas, strict=True):
+            if own.variant in self._at_once:
+                row["at_once"] = self._at_once[own.variant]
         if rows != self._rows or scene.is_paused != self._paused:
             told = {"wake_s": self._ready_in_s(scene), "why_none": self._why_none(scene)}
             self._line.tell({"replicas": rows, "is_paused": scene.is_paused, **told})
             self._rows, self._paused = rows, scene.is_paused
 
-    def _leave_sleep(self, scene: ServiceScene) -> None:
-        """The server's own way to wake up, once its processes run again."""
-        if self._spec.sleep is None:
-            return
-        for own in scene.replicas:
-            is_up = own.number in self._woken and self.health.is_healthy(own.number)
-            if is_up and self._answered(own, self._spec.sleep.leave, "sleeps on"):
-                self._woken.discard(own.number)
-
     def _standing(self, own: SeenReplica) -> str:
         if own.number in self._draining and own.runs:
             return DRAINING
-        return READY if self.is_ready(own) and own.number not in self._woken else AWAY
+        is_awake = self.is_ready(own) and not self._own_sleep.is_asleep(own.number)
+        return READY if is_awake else AWAY
 
     def _why_none(self, scene: ServiceScene) -> str:
         if scene.is_paused:

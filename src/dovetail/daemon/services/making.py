@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 
-from dovetail.core.model import Seconds
+from dovetail.core.model import Seconds, Setting
 from dovetail.core.view import View
 from dovetail.daemon.clock import Clock
 from dovetail.daemon.refusals import Conflict
@@ -15,7 +15,7 @@ from dovetail.daemon.users.callers import Caller
 from dovetail.daemon.users.limits import PER_JOB
 from dovetail.jobfiles import jobs as spec_jobs
 from dovetail.jobfiles.job_model import dump
-from dovetail.jobfiles.service_model import ServiceSpec, read_service, replica_job
+from dovetail.jobfiles.service_model import ServiceSpec, read_service, replica_job, ways_of
 from dovetail.workloads.service.design import ServiceDesign
 from dovetail.workloads.service.kind import services_of
 
@@ -79,22 +79,30 @@ def member_of(
     spec: ServiceSpec,
     design: ServiceDesign,
     number: int,
+    variant: str,
     job_id: str,
     port: int,
     now: Seconds,
     clock: Clock,
 ) -> Member:
     """The job of one replica."""
-    job = replica_job(spec, number, port)
-    job = job.model_copy(update={"envs": {**job.envs, **_told(design, number)}, "group": design.id})
+    own = next((way.spec for way in ways_of(spec) if way.name == variant), spec)
+    job = replica_job(own, number, port)
+    told = _told(design, number, variant)
+    job = job.model_copy(update={"envs": {**job.envs, **told}, "group": design.id})
     asked = spec_jobs.to_job(job, job_id, design.user, clock.unix(now))
-    asked = replace(asked, member=number, settings=(("port", port),), alike=(), amount=None)
+    settings: tuple[tuple[str, Setting], ...] = (("port", port),)
+    if variant:
+        settings = (*settings, ("variant", variant))
+    asked = replace(asked, member=number, settings=settings, alike=(), amount=None)
     return Member(asked, job, None)
 
 
-def _told(design: ServiceDesign, number: int) -> dict[str, str]:
+def _told(design: ServiceDesign, number: int, variant: str) -> dict[str, str]:
     """What a server may know of its service."""
     told = {"DOVETAIL_SERVICE": design.name, "DOVETAIL_REPLICA": str(number)}
+    if variant:
+        told["DOVETAIL_VARIANT"] = variant
     return told if design.slo_s is None else {**told, "DOVETAIL_SLO_MS": f"{design.slo_s * 1e3:g}"}
 
 

@@ -29,6 +29,7 @@ class SeenReplica:
     leaves: bool  # in the book its GPUs are free, and its processes are still being suspended
     held: str
     up_s: Seconds  # how long it has been running
+    variant: str = ""  # empty: the service itself
 
     @property
     def rests(self) -> bool:
@@ -48,6 +49,7 @@ class ServiceScene:
     failure: str
     next_number: int
     replicas: tuple[SeenReplica, ...]
+    variant: str = ""  # of those that are wanted; empty: the service itself
     failed_job: str = ""
     answered: float = 0.0  # requests, as far as the journal knows
     gpu_s: float = 0.0  # GPU-seconds that its replicas have had
@@ -81,6 +83,7 @@ def _seen(service: ServiceTrack, view: View, now: Seconds) -> ServiceScene:
         failure=service.failure,
         next_number=service.next_number,
         replicas=tuple(replicas),
+        variant=service.variant,
         failed_job=service.failed_job,
         answered=service.answered,
         gpu_s=service.ended_gpu_s + _gpu_seconds(service, view, now),
@@ -122,4 +125,6 @@ def _replica(own: LiveReplica, track: Track, now: Seconds) -> SeenReplica:
     up_s = now - track.working_since if runs and track.working_since >= 0 else 0.0
     placed = track.placement is not None
     leaves = track.process and not placed and track.parked_at is None
-    return SeenReplica(own.number, own.job, own.port, runs, placed, leaves, track.held, up_s)
+    return SeenReplica(
+        *(own.number, own.job, own.port, runs, placed, leaves, track.held, up_s, own.variant)
+    )

@@ -36,6 +36,7 @@ from dovetail.daemon.users.limits import PER_CHANGE
 from dovetail.gateway.settings import GatewayBounds, GatewaySettings
 from dovetail.home import Home
 from dovetail.models.cost import Costs
+from dovetail.workloads.service.design import ServiceDesign
 from dovetail.workloads.service.entries import (
     ServiceBounded,
     ServiceDeclared,
@@ -104,10 +105,7 @@ class Services:
             self._check_priority(spec, caller, view)
             number = int(self._parts.store.meta("next_service") or "1")
             design = making.design_of(spec, f"v{number}", caller)
-            clock = self._parts.clock
-            member = making.member_of(spec, design, 0, "0", 1, now, clock)
-            (job,) = self._parts.limits.checked([member.job], caller, view)
-            check_it_could_run(job, view, self._service.why_not(caller, member))
+            self._check_could_run(spec, design, caller, view, now)
             self._charge(making.size_of(design, declaring), caller, view, now)
             self._parts.book.keep_shell(design.id, making.shell_of(declaring, spec, caller))
             self._parts.store.set_meta("next_service", str(number + 1))
@@ -117,6 +115,22 @@ class Services:
         self._look_after(scene)
         self._keepers[scene.design.id].wait_for_address()
         return self.one(scene.design.id, caller)
+
+    def _check_could_run(
+        self, spec: ServiceSpec, design: ServiceDesign, caller: Caller, view: View, now: Seconds
+    ) -> None:
+        """Its replicas, and those of its variants."""
+        from dovetail.daemon.services import making
+        from dovetail.daemon.services.variants import live_variants
+        from dovetail.jobfiles.service_model import ways_of
+
+        names = [way.name for way in ways_of(spec)] if spec.variants else [""]
+        for name in names:
+            member = making.member_of(spec, design, 0, name, "0", 1, now, self._parts.clock)
+            (job,) = self._parts.limits.checked([member.job], caller, view)
+            check_it_could_run(job, view, self._service.why_not(caller, member))
+        if spec.variants:
+            live_variants(spec, view, self._service.chosen.costs)
 
     def _charge(self, size: float, caller: Caller, view: View, now: Seconds) -> None:
         if self._parts.limits.shared:
@@ -194,6 +208,7 @@ class Services:
         spec: ServiceSpec,
         shell: OpeningShell,
         number: int,
+        variant: str,
         view: View,
         now: Seconds,
     ) -> Sequence[Event]:
@@ -205,7 +220,8 @@ class Services:
         job_number = self._service.next_number()
         port = making.port_for(spec, view)
         clock = self._parts.clock
-        member = making.member_of(spec, design, number, str(job_number), port, now, clock)
+        job_id = str(job_number)
+        member = making.member_of(spec, design, number, variant, job_id, port, now, clock)
         submission = Submission(member.spec, shell.environment, shell.workdir, shell.umask)
         events = list(self._service.take_on([member], submission, caller, view, now))
         self._parts.store.set_meta("next_job", str(job_number + 1))
@@ -355,6 +371,7 @@ def row_of(scene: ServiceScene, keeper: ServiceKeeper | None, cost: ServiceCost)
         least=scene.least,
         most=scene.most,
         wanted=scene.wanted,
+        variant=scene.variant,
         why=_why(scene, keeper),
         trouble=keeper.trouble_now(scene) if keeper else "nobody looks after it",
         slo_s=design.slo_s,
@@ -379,6 +396,7 @@ def _replica_row(own: SeenReplica, keeper: ServiceKeeper | None) -> ReplicaRow:
         number=own.number,
         job=str(own.job),
         port=own.port,
+        variant=own.variant,
         state=keeper.state_of(own) if keeper else "starting",
         in_flight=keeper.busy.get(str(own.number), 0) if keeper else 0,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import ceil, inf
 from typing import Final, NamedTuple
 
@@ -27,6 +28,7 @@ class AnswerNeeds(NamedTuple):
 
     slo_s: Seconds
     accuracy: float = 0.0
+    most: int | None = None  # replicas that there may be; None: as many as it takes
 
 
 class Serving(NamedTuple):
@@ -79,7 +81,12 @@ def cheapest_for(
     able = [own for own in variants if _meets(own, needs) and own.capacity > 0.0]
     if not able:
         return None
-    best = min(able, key=lambda own: (replicas_for(own, rate) * own.usd_per_s, own.name))
+    most = inf if needs.most is None else needs.most
+    enough = [own for own in able if replicas_for(own, rate) <= most]
+    if not enough:  # the one with which the most are answered
+        best = max(able, key=lambda own: own.capacity)
+        return best, int(most)
+    best = min(enough, key=lambda own: (replicas_for(own, rate) * own.usd_per_s, own.name))
     return best, replicas_for(best, rate)
 
 
@@ -102,3 +109,27 @@ def next_step(
     if short or (cheaper and calm_checks >= patience):
         return Serving(variant, replicas, now.rate)
     return now
+
+
+@dataclass
+class VariantChoice:
+    """What is remembered of one service: what it has, and calm checks in a row. Upgraded at once,
+    downgraded after `patience` of them."""
+
+    standing: Serving
+    slack: float
+    patience: int
+    calm: int = 0
+
+    def check(self, variants: Sequence[Variant], needs: AnswerNeeds, rate: float) -> Serving:
+        """`variants` as they are believed to be now."""
+        known = {own.name: own for own in variants}
+        variant = known.get(self.standing.variant.name, self.standing.variant)
+        now = Serving(variant, self.standing.replicas, rate)
+        best = cheapest_for(variants, needs, rate * self.slack)
+        is_calm = best is not None and (
+            best[0].usd_per_s * best[1] < now.variant.usd_per_s * now.replicas
+        )
+        self.calm = self.calm + 1 if is_calm else 0
+        self.standing = next_step(now, variants, needs, self.calm, self.slack, self.patience)
+        return self.standing

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dovetail.core.errors import BadInput
-from dovetail.serving.planners.infaas import AnswerNeeds, Serving, Variant, cheapest_for, next_step
+from dovetail.serving.planners.infaas import AnswerNeeds, Serving, Variant, VariantChoice
 from dovetail.serving.planners.mark import InstanceKind, planned
 from dovetail.serving.rules.chosen import SortsController, SortUse, groups_of
 from dovetail.serving.server import ServerGroup
@@ -38,17 +38,16 @@ class InfaasVariants:
 
 @dataclass
 class _CheapestVariant:
-    """What it remembers of a run: which variant each service is to have, and calm checks in a row."""
+    """What it remembers of a run, by service."""
 
     rule: InfaasVariants
     period_s: float
-    standing: dict[str, Serving] = field(default_factory=dict)
-    calm: dict[str, int] = field(default_factory=dict)
+    choices: dict[str, VariantChoice] = field(default_factory=dict)
 
     def wanted(
         self, service: ServedModel, rates: Sequence[float], now: Sequence[SortUse]
     ) -> Mapping[str, int]:
-        name, needs = service.name, AnswerNeeds(service.slo_s, service.least_accuracy)
+        needs = AnswerNeeds(service.slo_s, service.least_accuracy)
         variants = [
             Variant(
                 use.sort.group,
@@ -60,17 +59,12 @@ class _CheapestVariant:
             )
             for use in now
         ]
-        standing = self.standing.get(name) or self._first(variants, now)
-        standing = standing._replace(rate=rates[-1])
-        best = cheapest_for(variants, needs, rates[-1] * self.rule.slack)
-        is_calm = best is not None and (
-            best[0].usd_per_s * best[1] < standing.variant.usd_per_s * standing.replicas
-        )
-        self.calm[name] = self.calm.get(name, 0) + 1 if is_calm else 0
-        found = next_step(
-            standing, variants, needs, self.calm[name], self.rule.slack, self.rule.patience
-        )
-        self.standing[name] = found
+        choice = self.choices.get(service.name)
+        if choice is None:
+            first = self._first(variants, now)
+            choice = VariantChoice(first, self.rule.slack, self.rule.patience)
+            self.choices[service.name] = choice
+        found = choice.check(variants, needs, rates[-1])
         return {found.variant.name: found.replicas}
 
     @staticmethod

@@ -27,17 +27,21 @@ class ServiceDeclared(GroupEvent):
 
 @final
 class ServiceScaled(GroupEvent):
-    """So many replicas are wanted awake from now on, and why."""
+    """So many replicas are wanted awake from now on, and why. `variant`: of which; empty: the service
+    itself."""
 
     kind: ClassVar[str] = KIND
     tag: ClassVar[str] = "service-scaled"
-    fields: ClassVar[tuple[str, ...]] = ("at", "service_id", "replicas", "reason")
+    fields: ClassVar[tuple[str, ...]] = ("at", "service_id", "replicas", "reason", "variant")
 
-    def __init__(self, at: Seconds, service_id: str, replicas: int, reason: str) -> None:
+    def __init__(
+        self, at: Seconds, service_id: str, replicas: int, reason: str, variant: str = ""
+    ) -> None:
         super().__init__(at)
         self.service_id: Final = service_id
         self.replicas: Final = replicas
         self.reason: Final = reason
+        self.variant: Final = variant
 
 
 @final

@@ -13,7 +13,7 @@ from dovetail.workloads.service.track import LiveReplica, ServiceTrack
 MADE_OF: Final = ("design", "declared_at")
 KEPT: Final = (
     *("least", "most", "wanted", "reason", "paused_at", "next_number", "failures", "failed_at"),
-    *("failure", "load", "failed_job", "answered", "ended_gpu_s"),
+    *("failure", "load", "failed_job", "answered", "ended_gpu_s", "variant"),
 )
 PARTS: Final = ("replicas",)
 DERIVED: Final = ("group",)  # from the jobs around it
@@ -41,8 +41,8 @@ def restored(row: Mapping[str, Any]) -> ServiceTrack:
     for name in KEPT:
         if name in row:  # some came later
             setattr(service, name, row[name])
-    for number, job, port in row["replicas"]:
-        service.replicas[number] = LiveReplica(number, JobId(job), port)
+    for number, job, port, *later in row["replicas"]:
+        service.replicas[number] = LiveReplica(number, JobId(job), port, *later)
     return service
 
 

@@ -34,7 +34,7 @@ READERS: Final[Mapping[str, Reader]] = {
         at, ServiceDesign(**with_infinity(value))
     ),
     ServiceScaled.tag: lambda at, value, row: ServiceScaled(
-        at, value, row["replicas"], row["reason"]
+        at, value, row["replicas"], row["reason"], row.get("variant", "")
     ),
     ServiceBounded.tag: lambda at, value, row: ServiceBounded(at, value, row["least"], row["most"]),
     ServiceLoaded.tag: lambda at, value, row: ServiceLoaded(at, value, row["load"]),
@@ -79,6 +79,7 @@ class Workload:
         service = self._service(state, entry.service_id)
         if isinstance(entry, ServiceScaled):
             service.wanted, service.reason = entry.replicas, entry.reason
+            service.variant = entry.variant
         elif isinstance(entry, ServiceBounded):
             service.least, service.most = entry.least, entry.most
         elif isinstance(entry, ServiceLoaded):

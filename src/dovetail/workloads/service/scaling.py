@@ -38,6 +38,7 @@ class Wish:
     replicas: int
     reason: str
     patience_s: Seconds | None = None  # before fewer; None: as the service has it
+    variant: str = ""  # of which; empty: the service itself
 
 
 class ScalingRule(Protocol):

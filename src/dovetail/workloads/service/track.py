@@ -21,6 +21,7 @@ class LiveReplica(NamedTuple):
     number: int
     job: JobId
     port: int
+    variant: str = ""  # empty: the service itself
 
 
 @final
@@ -32,6 +33,7 @@ class ServiceTrack:
         self.most = design.most
         self.wanted = max(design.least, 1)  # one is started, so that it can sleep
         self.reason = "it has just been declared"
+        self.variant = ""  # of those that are wanted
         self.paused_at = -1.0
         self.replicas: Final[dict[int, LiveReplica]] = {}
         self.next_number = 0
@@ -55,9 +57,11 @@ class ServiceTrack:
     def join(self, track: Track) -> None:
         job = track.job
         assert job.member is not None
-        port = dict(job.settings).get("port", 0)
+        told = dict(job.settings)
+        port = told.get("port", 0)
         assert isinstance(port, int)
-        self.replicas[job.member] = LiveReplica(job.member, job.id, port)
+        variant = str(told.get("variant", ""))
+        self.replicas[job.member] = LiveReplica(job.member, job.id, port, variant)
         self.next_number = max(self.next_number, job.member + 1)
 
     def end_job(self, track: Track) -> None:
