@@ -86,7 +86,7 @@ def test_a_key_press_costs_less_than_150_ms_of_processor_time() -> None:
     for typed in ("dovetail ", "dovetail why ", "dovetail policy set s"):
         words = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
         told = {"_DOVETAIL_COMPLETE": "bash_complete", "DOVETAIL_HOME": "/nowhere", **words}
-        cost = min(_processor_ms({"PATH": PATH, **told}) for _ in range(3))
+        cost = min(_processor_ms({"PATH": PATH, **told}) for _ in range(7))
         assert cost < 150, f"{typed!r}: {cost:.0f} ms"
 
 

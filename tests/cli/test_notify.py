@@ -184,6 +184,34 @@ def test_a_users_settings_hold_for_jobs_that_say_nothing(box: Box, config: Path)
         settings.unlink()
 
 
+def test_who_asks_later_is_told_as_well_and_may_take_it_back(box: Box) -> None:
+    with webhook() as hook:
+        job, other = box.sh("true", "--hold", "--name", "later"), box.sh("true", "--hold")
+        array = box.submit("--array", "0-1", "--hold", "--", "true")
+        told = box.well("notify", job, other, hook.url)
+        assert told == f"You will be told of jobs {job} and {other}: end, by {hook.url}.\n"
+        assert box.well("notify", other, "none") == f"You will not be told of job {other}.\n"
+        box.well("notify", f"{array}.1", hook.url, "--on", "start")
+        box.well("resume", job, other, array)
+        until(lambda: len(hook.taken) == 2)
+        heads = {own["text"].split("\n")[0] for own in hook.taken}
+        assert heads == {
+            f"*Job {job} (later) has finished*",
+            f"*Job {array}.1 (true) has started*",
+        }
+        said = box("notify", job, hook.url)
+        assert (said.code, "finished already" in said.err) == (1, True)
+
+
+def test_how_somebody_is_told_comes_last(box: Box) -> None:
+    job = box.sh("true", "--hold")
+    said = box("notify", job)
+    assert (said.code, "say of which jobs, then how" in said.err) == (2, True)
+    said = box("notify", job, "pigeon")
+    assert "notify: 'pigeon' is none of desktop, mail, webhook" in said.err
+    box.well("cancel", job)
+
+
 def test_many_messages_come_as_few(box: Box) -> None:
     with webhook() as hook:
         box.well("submit", "--array", "0-39", "--notify", hook.url, "--", "true")

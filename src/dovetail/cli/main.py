@@ -88,6 +88,7 @@ _SECTIONS = {
         "requeue": ("dovetail.cli.jobs.queue:requeue", "Let running jobs start over."),
         "again": ("dovetail.cli.jobs.again:again", "Hand in an ended job once more."),
         "prio": ("dovetail.cli.jobs.queue:prio", "Change the priority of jobs."),
+        "notify": ("dovetail.cli.jobs.notify:notify", "Be told when jobs end."),
         "history": (
             "dovetail.cli.jobs.history:history",
             "List jobs that have ended; write a trace.",

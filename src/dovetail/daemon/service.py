@@ -6,6 +6,7 @@ A question that changes something is answered when the change is on disk.
 from __future__ import annotations
 
 import fnmatch
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -89,6 +90,29 @@ class Service(Submitting):
             return [Amended(now, job) for job in jobs], [job.id for job in jobs]
 
         return self.change(change)
+
+    def set_notify(
+        self, ids: Sequence[str], wishes: Mapping[str, Any], caller: Caller
+    ) -> list[str]:
+        def change(view: View, now: Seconds) -> tuple[list[Event], list[str]]:
+            tracks = self._owned(ids, caller, view, "change", now)
+            for track in tracks:
+                if track.job.member is not None:
+                    raise Conflict(
+                        f"job {track.job.id} is a trial; its study tells, if its file says `notify`"
+                    )
+                self._keep_wishes(track.job.id, wishes)
+            return [], [track.job.id for track in tracks]
+
+        return self.change(change)
+
+    def _keep_wishes(self, job_id: str, wishes: Mapping[str, Any]) -> None:
+        """Beside the journal, where messages look when something happens."""
+        record, own = self.record(job_id), self._parts.reader.spec(job_id)
+        if record is None or own is None:
+            raise NotFound(f"nothing is kept of how job {job_id} was submitted")
+        text = json.dumps({**json.loads(own), "spec": {**record.spec, **wishes}})
+        self._parts.store.put_spec(job_id, text)
 
     def requeue(self, ids: Sequence[str], caller: Caller) -> list[str]:
         """Running and suspended jobs start over from the queue; of those that a name or pattern stands

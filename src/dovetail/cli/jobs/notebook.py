@@ -15,7 +15,7 @@ import click
 from dovetail.api.job_row import JobDetails
 from dovetail.api.wire import read
 from dovetail.cli.jobs.attached import cancel_and_wait
-from dovetail.cli.jobs.submit import SETTINGS, SubmitCommand, job_options, submitted
+from dovetail.cli.jobs.submit import SETTINGS, SubmitCommand, seat_options, submitted
 from dovetail.cli.jobs.terminal import linger_seconds, lingering, say
 from dovetail.cli.reach import command_again, with_client
 from dovetail.client.connection import Client
@@ -34,7 +34,7 @@ exit 127
 
 
 @click.command(cls=SubmitCommand, context_settings=SETTINGS)
-@job_options
+@seat_options
 @lingering
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- JUPYTER OPTIONS...]")
 @with_client

@@ -227,10 +227,10 @@ def _change(client: Client, verb: str, done: str, ids: Sequence[str], mine: bool
     asked: dict[str, object] = {"mine": True} if mine else {"ids": list(ids)}
     found = read(Ids, client.post(f"/v1/jobs/{verb}", {**asked, "partly": True}))
     click.echo(f"{done} {ids_text(found.ids)}." if found.ids else f"There is no job to {verb}.")
-    _say_problems(found.problems)
+    say_problems(found.problems)
 
 
-def _say_problems(problems: Sequence[str]) -> None:
+def say_problems(problems: Sequence[str]) -> None:
     """What could be done is done; for the rest the command fails."""
     for problem in problems:
         click.echo(f"dovetail: {clean(problem)}", err=True)
@@ -252,7 +252,7 @@ def prio(client: Client, words: Sequence[str]) -> None:
     asked = {"ids": ids, "priority": priority, "partly": True}
     found = read(Ids, client.post("/v1/jobs/priority", asked))
     click.echo(f"Priority {priority:g} for {ids_text(found.ids)}.")
-    _say_problems(found.problems)
+    say_problems(found.problems)
 
 
 def _jobs_and_priority(words: Sequence[str]) -> tuple[list[str], float]:

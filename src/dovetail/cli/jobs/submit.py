@@ -46,7 +46,18 @@ def described_job(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that describe a job."""
-    for choice in reversed([*_what_it_needs(), *_when_it_runs(), *_how_it_is_treated()]):
+    return _with_choices(
+        command, [*_what_it_needs(), *_when_it_runs(), _array, *_how_it_is_treated("yes")]
+    )
+
+
+def seat_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Those of a job at which somebody sits: it is one, and does not give way unless it says so."""
+    return _with_choices(command, [*_what_it_needs(), *_when_it_runs(), *_how_it_is_treated("no")])
+
+
+def _with_choices(command: Callable[..., Any], choices: Choices) -> Callable[..., Any]:
+    for choice in reversed(choices):
         command = choice(command)
     return command
 
@@ -83,7 +94,6 @@ def _when_it_runs() -> Choices:
             help="What it takes with N GPUs of a kind: H100:2=70m.",
         ),
         text("--profile", metavar="FILE[@STEPS]", help="The same, from dovetail profile."),
-        text("--array", metavar="INDICES", help="Once per index: 0-9, 1,3,5, or 0-99%4."),
         text("--after", metavar="ID", multiple=True, help="Not before these have finished."),
         text("--after-any", metavar="ID", multiple=True, help="Not before these have ended."),
         text("--after-failed", metavar="ID", multiple=True, help="Only once these have failed."),
@@ -92,7 +102,10 @@ def _when_it_runs() -> Choices:
     ]
 
 
-def _how_it_is_treated() -> Choices:
+_array = click.option("--array", metavar="INDICES", help="Once per index: 0-9, 1,3,5, or 0-99%4.")
+
+
+def _how_it_is_treated(gives_way: str) -> Choices:
     text = click.option
     return [
         click.option("--retries", type=click.IntRange(0), help="Further attempts if it fails."),
@@ -102,7 +115,7 @@ def _how_it_is_treated() -> Choices:
         click.option(
             "--preemptible/--no-preemptible",
             default=None,
-            help="May it be made to give way?  [yes]",
+            help=f"May it be made to give way?  [{gives_way}]",
         ),
         click.option(
             "--restartable", is_flag=True, help="Even by starting over from its beginning."

@@ -14,7 +14,7 @@ import click
 from dovetail.api.job_row import ENDED, JobDetails
 from dovetail.api.wire import read
 from dovetail.cli.jobs.attached import cancel_and_wait
-from dovetail.cli.jobs.submit import SETTINGS, SubmitCommand, job_options, submitted
+from dovetail.cli.jobs.submit import SETTINGS, SubmitCommand, seat_options, submitted
 from dovetail.cli.reach import command_again, job_id, one_job, with_client
 from dovetail.client.connection import Client
 from dovetail.client.follow import ending, exit_code, wait_for
@@ -37,7 +37,7 @@ leaving = click.option(
 
 
 @click.command(cls=SubmitCommand, context_settings=SETTINGS)
-@job_options
+@seat_options
 @lingering
 @leaving
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
@@ -60,7 +60,7 @@ def run_in_terminal(
 ) -> None:
     """Never returns: it ends with the job's exit code."""
     check_terminal()
-    if asked["array"]:
+    if asked.get("array"):
         raise click.UsageError("an array has no terminal; hand it in with dovetail submit")
     key = key_called(detach_key)
     linger_s = linger_seconds(linger)

@@ -27,6 +27,7 @@ from dovetail.daemon.http.error_answers import JsonAnswer, problems
 from dovetail.daemon.http.request_models import (
     AgainAsked,
     JobsAsked,
+    NotifyAsked,
     PriorityAsked,
     SubmissionsAsked,
     WhatIfAsked,
@@ -305,6 +306,17 @@ def set_priority(asked: PriorityAsked, daemon: AskedDaemon, caller: Asking) -> R
 
     def change(ids: Sequence[str], caller: Caller) -> list[str]:
         return daemon.service.set_priority(ids, asked.priority, caller)
+
+    return _changed(asked, daemon, caller, change)
+
+
+@routes.post("/v1/jobs/notify", **_CHANGED)
+def set_notify(asked: NotifyAsked, daemon: AskedDaemon, caller: Asking) -> Response:
+    """How their users are told of them from now on, and of what, in place of what was said before."""
+    wishes = {"notify": list(asked.notify), "notify_on": list(asked.notify_on)}
+
+    def change(ids: Sequence[str], caller: Caller) -> list[str]:
+        return daemon.service.set_notify(ids, wishes, caller)
 
     return _changed(asked, daemon, caller, change)
 

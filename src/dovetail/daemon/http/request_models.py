@@ -19,7 +19,7 @@ from pydantic import (
 
 from dovetail.api.job_row import JOB_ID
 from dovetail.jobfiles.complaint import Complaint
-from dovetail.jobfiles.fields import LARGEST_PRIORITY, Deadline
+from dovetail.jobfiles.fields import LARGEST_PRIORITY, Deadline, NotifyEvents, NotifyWays
 from dovetail.jobfiles.job_model import JobSpec
 from dovetail.jobfiles.texts import LONGEST_NAME, label
 
@@ -193,6 +193,13 @@ class JobsAsked(_Asked):
 
 class PriorityAsked(JobsAsked):
     priority: float = Field(ge=-LARGEST_PRIORITY, le=LARGEST_PRIORITY, strict=True)
+
+
+class NotifyAsked(JobsAsked):
+    """Empty: nobody is told any more."""
+
+    notify: NotifyWays
+    notify_on: NotifyEvents = ()
 
 
 class PolicyAsked(_Asked):
