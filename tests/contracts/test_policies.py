@@ -92,11 +92,11 @@ LEARNS_ON = "predictor=history-mean"
 
 @pytest.mark.parametrize("text", [text for text in TEXTS if not text.endswith(LEARNS_ON)])
 def test_a_state_kept_as_text_leads_to_the_same_decisions(text: str) -> None:
-    for number in range(6):
+    for number in range(3):
         chance = Random(f"snapshot/{number}")
         world, turns = random_world(chance), chance.randint(1, 30)
         check_snapshot(world, partial(policy_for, world, text), turns)
-    for number in range(4 if text.startswith("frugal") else 12):
+    for number in range(2 if text.startswith("frugal") else 5):
         chance = Random(f"crowd/{number}")
         world, turns = crowded_world(chance), chance.randint(1, 60)
         check_snapshot(world, partial(policy_for, world, text), turns)

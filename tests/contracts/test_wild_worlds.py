@@ -24,7 +24,7 @@ from dovetail.testing import (
     wild_world,
 )
 
-WORLDS = int(os.environ.get("DOVETAIL_FUZZ", "150"))
+WORLDS = int(os.environ.get("DOVETAIL_FUZZ", "60"))
 
 # Found by `make fuzz`: the number of the world, the policy, the placement.
 FOUND = [

@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dovetail.core.model import JobId, Node, Option
@@ -93,6 +93,7 @@ def _drawn_job(chance: Random, number: int) -> Arrival:
 
 
 @pytest.mark.parametrize("policy", NAMES)
+@settings(max_examples=12)
 @given(seed=st.integers(0, 10**9))
 def test_small_instances_cost_what_the_short_program_says(policy: str, seed: int) -> None:
     arrivals, nodes = drawn(Random(seed))
