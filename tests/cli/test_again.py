@@ -85,12 +85,14 @@ def test_a_job_waits_for_the_end_of_another_however_that_is(box: Box) -> None:
     box.in_phase(anyhow, "finished")
 
 
-def test_a_job_runs_only_if_another_fails(box: Box) -> None:
-    first, good = box.sh("sleep 0.3; exit 1"), box.sh("sleep 0.3")
+def test_a_job_runs_only_if_another_fails(box: Box, tmp_path: Path) -> None:
+    hold = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done"
+    first, good = box.sh(f"{hold}; exit 1"), box.sh(hold)
     alert, needless = (
         box.sh("true", "--after-failed", first),
         box.sh("true", "--after-failed", good),
     )
+    (tmp_path / "go").touch()
     box.in_phase(alert, "finished")
     row = box.in_phase(needless, "cancelled")
     assert row["reason"] == (

@@ -159,7 +159,7 @@ def test_reports_are_shown(box: Box) -> None:
     job = box.sh("""echo '{"step": 7, "loss": 0.25}' >> $DOVETAIL_REPORT; sleep 60""")
     report = box.until(job, lambda row: row["last_report"])["last_report"]
     assert (report["step"], report["metrics"]) == (7, {"loss": 0.25})
-    assert "step 7 loss 0.25" in box.well("queue")
+    assert "step 7, loss 0.25" in box.well("queue")
     assert "progress" in box.well("show", job)
     box.well("cancel", job)
 
