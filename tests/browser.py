@@ -8,13 +8,14 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bridge_process import BridgeProcess
 from waiting import until
 
 CHROMIUM = shutil.which("chromium") or ""
@@ -107,8 +108,34 @@ class Visit:
         """Pixels by which the page is wider than the screen."""
         return int(self.page.evaluate("document.documentElement.scrollWidth - innerWidth"))
 
+    def forget(self) -> None:
+        """What it has done wrong so far."""
+        self.wrong.clear()
+        self.asked.clear()
+
     def close(self) -> None:
         self.context.close()
+
+
+Enter = Callable[..., Visit]
+
+
+@contextmanager
+def entering(browser: Any, folder: Path) -> Iterator[Enter]:
+    """By the one-time link of `dovetail dashboard`, as a user does."""
+    with ExitStack() as made:
+
+        def enter(home: Path | None = None, **options: Any) -> Visit:
+            bridge = made.enter_context(BridgeProcess(home or folder))
+            visit = made.enter_context(
+                closing(Visit(browser, bridge.link.partition("/open/")[0], **options))
+            )
+            visit.page.goto(bridge.link)
+            visit.page.wait_for_url("**/page/")
+            visit.page.wait_for_load_state()
+            return visit
+
+        yield enter
 
 
 def axe() -> str:

@@ -140,6 +140,8 @@ class DaemonProcess:
     def close(self) -> None:
         """Its jobs end first."""
         if self.process.poll() is None:
+            for service in self.get("/v1/services")["services"]:
+                self.ask("POST", f"/v1/services/{service['id']}/stop")
             self.ask("POST", "/v1/jobs/resume", {"mine": True})
             self.ask("POST", "/v1/jobs/cancel", {"mine": True})
             until(lambda: not self.live_jobs())

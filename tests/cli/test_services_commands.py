@@ -45,6 +45,16 @@ def test_a_service_is_declared_looked_at_explained_scaled_and_stopped(tmp_path: 
         )
 
 
+def test_down_that_cancels_stops_services_too() -> None:
+    with service_daemon() as made:
+        made.serve("chat")
+        made.wait_for("ready", name="chat")
+        said = typed(made, "down", "--cancel").stdout
+        assert said.startswith("Stopped service chat.\n")
+        assert said.endswith("Dovetail is down.\n")
+        assert made.daemon.live_jobs() == []
+
+
 def test_a_mistake_in_the_file_is_told_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "service.yaml"
     file.write_text("name: chat\ncommand: [server]\nport: 80\nreplicas: 2\n")

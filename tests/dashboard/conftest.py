@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bridge_process import BridgeProcess
-from browser import CHROMIUM, Visit
+from browser import CHROMIUM, Enter, entering
 from daemon_process import DaemonProcess
 from two_users import open_folder  # noqa: F401
 
@@ -36,27 +35,17 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
         found.kill()
 
 
-Enter = Callable[..., Visit]
-
-
 @pytest.fixture
 def enter(browser: Any, live: DaemonProcess) -> Iterator[Enter]:
-    """By the one-time link of `dovetail dashboard`, as a user does."""
-    made: list[tuple[Visit, BridgeProcess]] = []
+    with entering(browser, live.folder) as enter:
+        yield enter
 
-    def enter(home: Path | None = None, **options: Any) -> Visit:
-        bridge = BridgeProcess(home or live.folder)
-        visit = Visit(browser, bridge.link.partition("/open/")[0], **options)
-        made.append((visit, bridge))
-        visit.page.goto(bridge.link)
-        visit.page.wait_for_url("**/page/")
-        visit.page.wait_for_load_state()
-        return visit
 
-    yield enter
-    for visit, bridge in made:
-        visit.close()
-        bridge.end()
+@pytest.fixture(scope="module")
+def enter_once(browser: Any, live: DaemonProcess) -> Iterator[Enter]:
+    """For visits that go on from test to test."""
+    with entering(browser, live.folder) as enter:
+        yield enter
 
 
 @pytest.fixture

@@ -4,12 +4,13 @@ docs/images are made here: DOVETAIL_PICTURES=docs/images pytest tests/dashboard/
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from browser import DESK, PHONE, faults
+from browser import DESK, PHONE, Enter, Visit, faults
 from daemon_process import DaemonProcess
 from service_daemon import ServiceDaemon
 from waiting import until
@@ -56,6 +57,20 @@ def busy(live: DaemonProcess) -> DaemonProcess:
     live.ask("PUT", "/v1/tenants", {"name": "vision", "gpu_quota": 2})
     live.training = training  # type: ignore[attr-defined]
     return live
+
+
+@pytest.fixture(scope="module")
+def visit_on(enter_once: Enter, busy: DaemonProcess) -> Callable[[str], Visit]:
+    """One visit on each screen, which goes from page to page."""
+    made: dict[str, Visit] = {}
+
+    def visit_on(screen: str) -> Visit:
+        if screen not in made:
+            made[screen] = enter_once(**SCREENS[screen])
+        made[screen].forget()
+        return made[screen]
+
+    return visit_on
 
 
 def _at_now(page: Any, live: Any) -> None:
@@ -108,9 +123,9 @@ PAGES: dict[str, tuple[str, Any]] = {
 @pytest.mark.parametrize("screen", SCREENS)
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_whole_fits_the_screen_and_can_be_read_by_all(
-    name: str, screen: str, busy: Any, enter: Any
+    name: str, screen: str, busy: Any, visit_on: Any
 ) -> None:
-    visit = enter(**SCREENS[screen])
+    visit = visit_on(screen)
     path, ready = PAGES[name]
     page = visit.open(path.format(training=busy.training))
     ready(page, busy)
@@ -140,9 +155,9 @@ def _picture(page: Any, name: str, screen: str) -> None:
     ],
 )
 def test_what_does_not_exist_is_said_once_and_the_way_back_stands_above(
-    path: str, title: str, busy: Any, enter: Any
+    path: str, title: str, visit_on: Any
 ) -> None:
-    page = enter().open(path)
+    page = visit_on("desk").open(path)
     until(lambda: page.inner_text("h1") == title)
     assert page.is_visible("nav a")
     assert page.is_hidden("#failure")
@@ -162,8 +177,8 @@ def test_all_scripts_of_a_page_are_small(busy: Any, enter: Any) -> None:
     assert 10_000 < sum(sizes.values()) < 150_000, sizes
 
 
-def test_last_week_is_replayed_under_other_policies(busy: Any, enter: Any) -> None:
-    visit = enter()
+def test_last_week_is_replayed_under_other_policies(visit_on: Any) -> None:
+    visit = visit_on("desk")
     page = visit.open("/page/history")
     page.fill("#policies", "fifo, srtf")
     page.click("#replay button")
@@ -174,8 +189,10 @@ def test_last_week_is_replayed_under_other_policies(busy: Any, enter: Any) -> No
     assert visit.wrong == []
 
 
-def test_the_switch_of_the_policy_first_tells_what_it_would_change(busy: Any, enter: Any) -> None:
-    visit = enter()
+def test_the_switch_of_the_policy_first_tells_what_it_would_change(
+    busy: Any, visit_on: Any
+) -> None:
+    visit = visit_on("desk")
     page = visit.open("/page/cluster")
     _at_cluster(page, busy)
     assert busy.get("/v1/policy")["policy"] == "fifo-skip", "it was only tried out"
@@ -186,12 +203,12 @@ def test_the_switch_of_the_policy_first_tells_what_it_would_change(busy: Any, en
     assert visit.wrong == []
 
 
-def test_a_study_grows_on_its_page_and_can_be_stopped(busy: Any, enter: Any) -> None:
+def test_a_study_grows_on_its_page_and_can_be_stopped(busy: Any, visit_on: Any) -> None:
     report = """echo '{"step": 1, "loss": 0.5}' >> $DOVETAIL_REPORT; sleep 600 # {x}"""
     spec = {"name": "slow", "run": report, "metric": "loss", "steps": 3, "trials": 2}
     asked = {"spec": {**spec, "space": {"x": {"choice": [1, 2]}}}, "workdir": "/"}
     study = busy.ask("POST", "/v1/studies", {**asked, "environment": {"PATH": "/bin:/usr/bin"}})
-    visit = enter()
+    visit = visit_on("desk")
     page = visit.open(f"/page/study/{study['study']}")
     page.wait_for_selector("#trials tbody tr")
     page.click("#do-stop")

@@ -16,6 +16,7 @@ import click
 
 from dovetail.api.job_row import Ids
 from dovetail.api.machine_row import Counts, Health, NodeRow, Nodes
+from dovetail.api.service_row import ServicesTold
 from dovetail.api.wire import read
 from dovetail.cli.daemon.policy import predictor, with_predictor
 from dovetail.cli.daemon.up_settings import fill_in
@@ -309,7 +310,7 @@ def told_of(nodes: Sequence[NodeRow]) -> str:
 
 
 @click.command()
-@click.option("--cancel", is_flag=True, help="Cancel all jobs first.")
+@click.option("--cancel", is_flag=True, help="Stop all services and cancel all jobs first.")
 @click.pass_obj
 def down(home: str | None, cancel: bool) -> None:
     """Stop the daemon. Its jobs go on, and the next daemon takes them on again."""
@@ -320,7 +321,8 @@ def down(home: str | None, cancel: bool) -> None:
         _stop_by_signal(place)
         return
     if cancel:
-        _cancel_all(client, place, health.jobs)
+        _stop_services(client)
+        _cancel_all(client, place, read(Health, client.get("/v1/health")).jobs)
     jobs = read(Health, client.get("/v1/health")).jobs
     client.post("/v1/stop")
     client.close()
@@ -349,6 +351,13 @@ def _told_left(jobs: Counts, system: bool) -> str:
         return ""
     told = f"; {counted(jobs.running, 'job')} still running, {jobs.waiting:,} waiting"
     return f"{told}: {command_again()} up{' --system' if system else ''} takes them on again"
+
+
+def _stop_services(client: Client) -> None:
+    """Or each replica that is cancelled would be followed by another."""
+    for row in read(ServicesTold, client.get("/v1/services")).services:
+        client.post(f"/v1/services/{row.id}/stop")
+        click.echo(f"Stopped service {row.name}.")
 
 
 def _cancel_all(client: Client, place: Home, jobs: Counts) -> None:
