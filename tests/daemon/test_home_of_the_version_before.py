@@ -29,7 +29,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
     folder.chmod(0o700)
     _make_mine(folder / "dovetail.db")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(making, "machine_nodes", lambda slots, watts: [NODE])
+        patch.setattr(making, "machine_nodes", lambda *_: [NODE])
         box = Box(folder, slots=None)
     yield box
     box.close()

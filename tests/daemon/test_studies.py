@@ -294,7 +294,7 @@ def test_a_trial_knows_its_gpu_and_which_part_of_it_is_its_own(
 ) -> None:
     labels = (("gpu0", "GPU-a"), ("gpu1", "GPU-b"))
     node = Node("box", 2, kind="h100", gpu_memory_gb=80.0, labels=labels)
-    monkeypatch.setattr(making, "machine_nodes", lambda slots, watts: [node])
+    monkeypatch.setattr(making, "machine_nodes", lambda *_: [node])
     script = (
         "import os, time\n"
         "print(os.environ['CUDA_VISIBLE_DEVICES'], os.environ['DOVETAIL_GPU_SHARE'], flush=True)\n"
