@@ -18,7 +18,7 @@ from statistics import median
 
 from benchmarks.lines import Line
 from benchmarks.live import at, cpu_seconds, resident_mb
-from dovetail.gateway.settings import GatewayBounds, GatewaySettings
+from dovetail.worlds.gateway_settings import GatewayBounds, GatewaySettings
 from dovetail.worlds.shortage import raise_limit
 
 RATE, SECONDS, LINES = 1000, 6, 32

@@ -28,7 +28,7 @@ from benchmarks.live import at, daemon
 from benchmarks.memory import MARK, Memory
 from benchmarks.service_stream import SERVER, Stream, declare, send, wait_until
 from dovetail.client.connection import Client
-from dovetail.daemon.services.ports import free_port
+from dovetail.worlds.local.services.ports import free_port
 
 RATE, SECONDS, LINES = 100, 30, 32
 SERVICE_S, SLO_S, LOAD_S = 0.02, 0.1, 3.0

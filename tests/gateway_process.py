@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dovetail.gateway.settings import GatewayBounds, GatewaySettings
+from dovetail.worlds.gateway_settings import GatewayBounds, GatewaySettings
 from waiting import LONG_S, until
 
 SERVER = Path(__file__).parent / "replica_server.py"

@@ -9,9 +9,8 @@ from dovetail.core.loop import Backend
 from dovetail.core.model import Job, Node
 from dovetail.core.state import State
 from dovetail.models.workload import Arrival
+from dovetail.testing.contract_policies import FIRST, HERE
 from dovetail.testing.world_contract import (
-    FIRST,
-    HERE,
     ContractJob,
     LiveWorldContract,
     WorldContract,
@@ -19,6 +18,7 @@ from dovetail.testing.world_contract import (
 from dovetail.worlds.agent import Done, ProcessEnded
 from dovetail.worlds.local.folders import Folders
 from dovetail.worlds.local.gpus.power import PowerLimits
+from dovetail.worlds.local.services.hosting import LocalHosting
 from dovetail.worlds.local.world import LocalMachine
 from dovetail.worlds.simulated import SimulatedCluster
 from dovetail.worlds.world import Order, World
@@ -45,7 +45,8 @@ class TestLocalWorld(LiveWorldContract):
             own.mkdir(exist_ok=True)
         folders = Folders(runs, environments, folder / "socket", shared=False)
         power = PowerLimits(folder / "power.json")
-        return LocalMachine([Node("n", self.gpus, "cpu")], folders, power, 1 << 33)
+        hosting = LocalHosting(folder / "services")
+        return LocalMachine([Node("n", self.gpus, "cpu")], folders, power, 1 << 33, hosting)
 
     def keep_environment(self, order: Order, environment: Mapping[str, str]) -> None:
         """The keeper of a job reads the file that the daemon keeps."""

@@ -12,6 +12,7 @@ from time import monotonic, thread_time
 import pytest
 
 from dovetail.daemon.services.asked import asked
+from dovetail.worlds.hosting import Endpoint
 from service_daemon import service_daemon
 from waiting import until
 
@@ -59,7 +60,7 @@ def again_and_again(data: bytes, pause_s: float) -> Answer:
 def test_an_answer_that_never_ends_is_given_up_in_time(data: bytes, pause_s: float) -> None:
     with listener(again_and_again(data, pause_s)) as port:
         began, worked = monotonic(), thread_time()
-        why = asked(port, "GET", "/health", within_s=0.5)
+        why = asked(Endpoint("127.0.0.1", port), "GET", "/health", within_s=0.5)
         assert why
         assert monotonic() - began < 10.0
         assert thread_time() - worked < 1.0
@@ -68,7 +69,7 @@ def test_an_answer_that_never_ends_is_given_up_in_time(data: bytes, pause_s: flo
 def test_what_a_replica_says_instead_of_http_is_not_repeated() -> None:
     hostile = b"\x1b]0;owned\x07\x1b[2J" + b"y" * 5000 + b"\r\n\r\n"
     with listener(lambda connection: connection.sendall(hostile)) as port:
-        why = asked(port, "GET", "/health", 5.0)
+        why = asked(Endpoint("127.0.0.1", port), "GET", "/health", 5.0)
     assert "no HTTP" in why
     assert why.isprintable()
     assert len(why) < 200
@@ -77,9 +78,12 @@ def test_what_a_replica_says_instead_of_http_is_not_repeated() -> None:
 def test_a_status_is_all_that_is_read_of_a_good_answer() -> None:
     good = b"HTTP/1.1 204 No Content\r\n\r\n"
     with listener(lambda connection: connection.sendall(good)) as port:
-        assert asked(port, "GET", "/health", 5.0) == ""
+        assert asked(Endpoint("127.0.0.1", port), "GET", "/health", 5.0) == ""
     with listener(lambda connection: connection.sendall(b"HTTP/1.0 503 no\r\n\r\n")) as port:
-        assert asked(port, "GET", "/health", 5.0) == "GET /health is answered with 503"
+        assert (
+            asked(Endpoint("127.0.0.1", port), "GET", "/health", 5.0)
+            == "GET /health is answered with 503"
+        )
 
 
 DRIP = """

@@ -13,6 +13,7 @@ from dovetail.daemon.metrics import Histogram, Tally, _family, _of_jobs, _of_wor
 from dovetail.worlds.local import machine
 from dovetail.worlds.local.folders import Folders
 from dovetail.worlds.local.gpus.power import PowerLimits
+from dovetail.worlds.local.services.hosting import LocalHosting
 from dovetail.worlds.local.world import LocalMachine
 
 _LABEL = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*"'
@@ -100,7 +101,8 @@ def test_every_gpu_is_told_with_its_uuid_and_power(monkeypatch: pytest.MonkeyPat
         state.record(entry)
     monkeypatch.setattr(machine, "power_watts", lambda: {"GPU-a": 612.5, "GPU-elsewhere": 1.0})
     folders = Folders(Path("runs"), Path("env"), Path("socket"), shared=False)
-    world = LocalMachine(state.room.nodes, folders, PowerLimits(Path("power.json")), 0)
+    hosting = LocalHosting(Path("services"))
+    world = LocalMachine(state.room.nodes, folders, PowerLimits(Path("power.json")), 0, hosting)
     lines = [*_of_jobs(state, Tally(state)), *_of_world(world.gauges())]
     _, samples = parse("\n".join([*lines, "# EOF", ""]))
     job = 'job="7",name="fit",user="ada",node="n"'

@@ -17,8 +17,9 @@ import pytest
 
 from daemon_process import killable_daemon
 from dovetail.daemon.services import health
-from dovetail.daemon.services.ports import stranger_at
 from dovetail.home import home_in
+from dovetail.worlds.hosting import Endpoint
+from dovetail.worlds.local.services.ports import stranger_at
 from service_daemon import ServiceDaemon, error_of
 from two_users import NOBODY, as_nobody, as_root, open_folder
 from waiting import until
@@ -119,18 +120,18 @@ def test_who_takes_the_port_of_a_healthy_replica_is_neither_ready_nor_told_anyth
     monkeypatch.setattr(health, "_SELDOM_S", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    watch = health.HealthWatch("/", 0)
+    looking: list[bool] = []
+    watch = health.HealthWatch("/", lambda at: stranger_at(at.port, 0) if looking else "")
     asked_as = [sys.executable, "-c", LISTEN, str(port)]
     with subprocess.Popen(asked_as, stdout=subprocess.PIPE) as other:
         try:
             assert other.stdout is not None
             assert other.stdout.readline() == b"there\n"
-            monkeypatch.setattr(health, "stranger_at", lambda port, uid: "")
             until(lambda: looked(watch, port).is_healthy(1))
-            monkeypatch.setattr(health, "stranger_at", stranger_at)
+            looking.append(True)
             until(lambda: looked(watch, port).why_not(1))
             assert not watch.is_healthy(1)
-            told = watch.post(port, "/sleep").result()
+            told = watch.post(1, "/sleep").result()
             assert told == f"port {port} is held by a process of nobody"
         finally:
             other.kill()
@@ -189,7 +190,7 @@ def test_an_address_that_cannot_be_had_is_tried_less_and_less_often(shared: Serv
 
 
 def looked(watch: health.HealthWatch, port: int) -> health.HealthWatch:
-    watch.look({1: port})
+    watch.look({1: Endpoint("127.0.0.1", port)})
     return watch
 
 

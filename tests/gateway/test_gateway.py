@@ -16,7 +16,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from dovetail.gateway.settings import GatewaySettings
+from dovetail.worlds.gateway_settings import GatewaySettings
 from gateway_process import Answer, GatewayProcess, gateway
 from two_users import NOBODY, as_root
 from waiting import LONG_S, until

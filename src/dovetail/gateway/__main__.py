@@ -19,9 +19,9 @@ from dovetail.gateway.control import Control, ControlDoor
 from dovetail.gateway.load import LoadMeter
 from dovetail.gateway.passing import Passing
 from dovetail.gateway.replicas import ReplicaPool
-from dovetail.gateway.settings import GatewaySettings, settings_in
 from dovetail.gateway.troubles import FewTroubles
 from dovetail.gateway.upstream import CHUNK
+from dovetail.worlds.gateway_settings import GatewaySettings, settings_in
 
 _BACKLOG = 1024
 _END_S = 10.0  # for requests that are being answered when it is told to stop

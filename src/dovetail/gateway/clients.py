@@ -12,8 +12,8 @@ import h11
 from dovetail.gateway.answers import Refusal
 from dovetail.gateway.load import LoadMeter
 from dovetail.gateway.passing import Passed, Passing, end_to_end
-from dovetail.gateway.settings import GatewayBounds
 from dovetail.gateway.upstream import CHUNK, Came
+from dovetail.worlds.gateway_settings import GatewayBounds
 from dovetail.worlds.shortage import raise_limit
 
 HELD_BYTES = 64 * 1024  # of a body, before a replica is asked for

@@ -17,8 +17,8 @@ import h11
 from dovetail.gateway.answers import Refusal
 from dovetail.gateway.load import LoadMeter
 from dovetail.gateway.replicas import Replica, ReplicaPool
-from dovetail.gateway.settings import GatewayBounds
 from dovetail.gateway.upstream import Came, Lost, Upstream
+from dovetail.worlds.gateway_settings import GatewayBounds
 
 SAFE_TWICE: Final = frozenset((b"GET", b"HEAD", b"OPTIONS", b"PUT", b"DELETE", b"TRACE"))
 AGE: Final = (

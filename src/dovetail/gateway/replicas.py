@@ -11,8 +11,8 @@ from typing import Final
 
 from dovetail.gateway.answers import Refusal
 from dovetail.gateway.load import LoadMeter
-from dovetail.gateway.settings import GatewayBounds
 from dovetail.gateway.upstream import Upstream
+from dovetail.worlds.gateway_settings import GatewayBounds
 
 READY: Final = "ready"
 DRAINING: Final = "draining"  # gets no more requests; those it has are answered

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Final, NamedTuple, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
@@ -15,7 +16,8 @@ from dovetail.jobfiles.job_model import FieldTable, JobSpec, Resources, checked
 from dovetail.jobfiles.latencies import kinds_named, latency_of, plain_latency
 from dovetail.serving.scaling_rules import make_rule
 
-PORT = "{port}"
+HOST, PORT = "{host}", "{port}"
+_PLACE = re.compile(rf"(?<!\$)(?:{HOST}|{PORT})")  # ${port} is a variable of a shell
 ABOVE_TRAINING = 10.0  # jobs have priority 0 unless they say otherwise
 _MOST_REPLICAS = 1000
 _LONGEST_PATH = 1000
@@ -108,6 +110,13 @@ class ServiceSpec(FieldTable):
     run: fields.Script | None = Field(default=None, description="Shell script that starts it.")
     command: fields.Words = Field(default=(), description="Program and arguments, with no shell.")
     setup: fields.Script | None = Field(default=None, description="Must succeed before each start.")
+    image: fields.Image = Field(default="", description="Container image that it runs in.")
+    volumes: fields.Volumes = Field(
+        default={}, description="Claims of the cluster that it mounts: /data: datasets."
+    )
+    service_account: fields.ServiceAccount = Field(
+        default="", description="Account of its namespace that its pods run with."
+    )
     workdir: fields.Folder = Field(default="", description="Folder it runs in.")
     envs: fields.Variables = Field(default={}, repr=False, description="Environment variables.")
     resources: Resources = Field(default=Resources(), description="What each replica needs.")
@@ -117,7 +126,8 @@ class ServiceSpec(FieldTable):
     tenant: fields.Label = Field(default="", description="Whose quota it counts against.")
     port: Port | None = Field(
         default=None,
-        description="On which the server listens; left out: {port} in run or command, or PORT.",
+        description="On which the server listens; left out: {port} in run or command, or PORT. "
+        "{host} is the address: of this machine alone, or of its pod.",
     )
     listen: Port | None = Field(
         default=None, description="Of the service's own address; left out: any free one."
@@ -156,16 +166,6 @@ class ServiceSpec(FieldTable):
             raise Complaint("run and command: give one of them", "run")
         if not self.name:
             raise Complaint("name: a service needs one", "name")
-        return self
-
-    @model_validator(mode="after")
-    def _has_a_port_for_each(self) -> Self:
-        if self.port is not None and self.replicas.max > 1:
-            raise Complaint(
-                f"port: {self.replicas.max} replicas cannot share one port of a machine; leave it "
-                "out and write {port} in the command",
-                "port",
-            )
         return self
 
     @model_validator(mode="after")
@@ -257,17 +257,22 @@ def read_service(given: object, source: str = "", lines: Lines | None = None) ->
     return checked(ServiceSpec, given, "command: [python, server.py, '{port}']", source, lines)
 
 
-def replica_job(spec: ServiceSpec, number: int, port: int) -> JobSpec:
-    """The job of one replica, that listens on that port of its machine."""
+def replica_job(spec: ServiceSpec, number: int, host: str, port: int) -> JobSpec:
+    """The job of one replica, that listens there: at an address of its machine or pod."""
+
+    def placed(text: str) -> str:
+        return _PLACE.sub(lambda found: host if found[0] == HOST else str(port), text)
+
     job = {name: getattr(spec, name) for name in spec.model_fields_set & set(JobSpec.model_fields)}
+    listens = {"PORT": str(port), "DOVETAIL_PORT": str(port), "DOVETAIL_LISTEN": host}
     job |= {
         "name": f"{spec.name[:180]}-{number}",
         "priority": spec.priority,
-        "command": tuple(word.replace(PORT, str(port)) for word in spec.command),
-        "envs": {**spec.envs, "PORT": str(port), "DOVETAIL_PORT": str(port)},
+        "command": tuple(map(placed, spec.command)),
+        "envs": {**spec.envs, **listens},
     }
     if spec.run is not None:
-        job["run"] = spec.run.replace(PORT, str(port))
+        job["run"] = placed(spec.run)
     try:
         return JobSpec.model_validate(job)
     except ValidationError as error:

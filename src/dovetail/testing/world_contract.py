@@ -8,8 +8,10 @@ Each world here is one node with `gpus` GPUs (or slots): one, but where a job go
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from http.client import HTTPConnection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Timer
@@ -26,28 +28,36 @@ from dovetail.core.entries import (
     JournalEntry,
     NodeJoined,
     Preempt,
-    Refuse,
     Resize,
     Start,
     Started,
     Stayed,
     Stop,
     Submitted,
-    Wake,
 )
 from dovetail.core.journal import Journal
 from dovetail.core.loop import Backend, Policy, run
-from dovetail.core.model import Job, JobId, Placement, Seconds, Slice
+from dovetail.core.model import Job, JobId, Seconds
 from dovetail.core.state import State
-from dovetail.core.track import Phase
 from dovetail.core.view import View
 from dovetail.daemon.desk import Desk
+from dovetail.daemon.services.asked import asked
+from dovetail.daemon.services.gateways import GatewayLine
 from dovetail.testing.audit import Audit
+from dovetail.testing.contract_policies import (
+    FIRST,
+    SECOND,
+    DecidedAfter,
+    GrowsAfter,
+    InTurn,
+    Leave,
+    OnceItRuns,
+    RefuseAll,
+)
+from dovetail.worlds.gateway_settings import GatewayBounds
+from dovetail.worlds.hosting import Endpoint, GatewayOrder
 from dovetail.worlds.world import Ground, Order, World
 
-FIRST, SECOND = JobId("1"), JobId("2")
-HERE: Final = Placement((Slice(0, 1),))
-BOTH: Final = Placement((Slice(0, 3),))
 _STEP_S: Final = 0.02
 
 
@@ -63,72 +73,6 @@ class ContractJob:
 
 def task(job_id: JobId = FIRST, **fields: object) -> ContractJob:
     return replace(ContractJob(Job(job_id, user="ann", name=f"task-{job_id}")), **fields)  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True)
-class InTurn:
-    """Whoever was preempted the least goes first, and stays until it has ended."""
-
-    def decide(self, view: View) -> Iterable[Action]:
-        waiting = sorted(
-            (track for track in view.tracks.values() if track.placement is None),
-            key=lambda track: (track.preemptions, track.sequence),
-        )
-        if waiting and not view.running:
-            yield Start(waiting[0].job.id, HERE)
-
-
-@dataclass(frozen=True)
-class DecidedAfter:
-    """Once the first job has worked for so long, something is decided about it; else `InTurn`."""
-
-    seconds: Seconds
-    decided: type[Preempt] | type[Stop]
-
-    def decide(self, view: View) -> Iterable[Action]:
-        yield from InTurn().decide(view)
-        track = view.tracks.get(FIRST)
-        if track is None or track.phase is not Phase.RUNNING or track.preemptions:
-            return
-        due = track.working_since + self.seconds
-        if view.now < due:
-            yield Wake(due)
-            return
-        yield Preempt(FIRST) if self.decided is Preempt else Stop(FIRST, "by the contract")
-        yield from InTurn().decide(view)
-
-
-@dataclass(frozen=True)
-class GrowsAfter:
-    """Once the job has worked for so long it goes on with two GPUs."""
-
-    seconds: Seconds
-
-    def decide(self, view: View) -> Iterable[Action]:
-        yield from InTurn().decide(view)
-        track = view.tracks.get(FIRST)
-        if track is None or track.phase is not Phase.RUNNING or track.resizes or track.pinned:
-            return
-        due = track.working_since + self.seconds
-        yield Resize(FIRST, BOTH) if view.now >= due else Wake(due)
-
-
-@dataclass(frozen=True)
-class Leave:
-    """The daemon stops once a job is at work."""
-
-    stop: Callable[[], None]
-
-    def decide(self, view: View) -> Iterable[Action]:
-        yield from InTurn().decide(view)
-        if any(track.phase is Phase.RUNNING for track in view.running.values()):
-            self.stop()
-
-
-@dataclass(frozen=True)
-class RefuseAll:
-    def decide(self, view: View) -> Iterable[Action]:
-        return [Refuse(job_id, "by the contract") for job_id in view.tracks]
 
 
 class _UntilAllEnded:
@@ -400,6 +344,76 @@ class LiveWorldContract(WorldContract):
         world = self.make(self.folder)
         assert world.why_not(order)
         assert not world.why_not(self.order(task()))
+
+    # -------------------------------------------------------------------------------- services
+
+    def server(self, port: int) -> Order:
+        """A job that answers HTTP there."""
+        words = (sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1")
+        return Order(FIRST, words, {}, str(self.folder), "ann", grace_s=self.grace_s)
+
+    def reached(self, order: GatewayOrder) -> Endpoint:
+        """Where this test reaches the gateway, unless at the address itself."""
+        return Endpoint("127.0.0.1", order.port)
+
+    def test_requests_reach_a_replica_through_a_gateway_that_is_found_again(self) -> None:
+        hosting = self.make(self.folder).hosting
+        if hosting is None:
+            return
+        port, found = hosting.replica_port(None, ()), list[int]()
+        usual, server = self.order, self.server(port)
+        self.order = lambda own: server if own.job.id == FIRST else usual(own)  # type: ignore[method-assign]
+
+        def ask() -> None:
+            try:
+                found.extend(self._answers(port))
+            finally:
+                self.desk.ask(_cancels(FIRST))
+
+        self.told(OnceItRuns(ask), task(FIRST), task(SECOND))
+        assert found == [503, 200, 200]
+
+    def _answers(self, port: int) -> Iterator[int]:
+        """Without a replica; with one; and when nobody has told the gateway anything for a while."""
+        hosting = self.world.hosting
+        assert hosting is not None
+        bounds = GatewayBounds(queue_s=0.1)
+        order = GatewayOrder("v1", "answers", hosting.address_port(None), bounds=bounds)
+        line = GatewayLine(hosting.door(order))
+        line.open()
+        yield self._status(order)
+        _wait_until(lambda: hosting.endpoint(FIRST, port) is not None, "it has no address")
+        endpoint = hosting.endpoint(FIRST, port)
+        assert endpoint is not None
+        assert not hosting.stranger_at(endpoint, os.geteuid())
+        _wait_until(lambda: not asked(endpoint, "GET", "/", 1.0), "it does not listen")
+        row = {"id": "0", "host": endpoint.host, "port": endpoint.port, "standing": "ready"}
+        line.tell({"replicas": [row], "wake_s": 1.0, "why_none": "there is none"})
+        assert any("busy" in told for told in line.hear(5.0))
+        yield self._status(order)
+        line.close()
+        again = GatewayLine(hosting.door(order))
+        again.open()
+        yield self._status(order)
+        again.stop()
+        line.stop()  # once more does no harm
+        _wait_until(lambda: not self._is_open(order), "its gateway is to end")
+
+    def _status(self, order: GatewayOrder) -> int:
+        at = self.reached(order)
+        connection = HTTPConnection(at.host, at.port, timeout=20)
+        try:
+            connection.request("GET", "/")
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+    def _is_open(self, order: GatewayOrder) -> bool:
+        try:
+            self._status(order)
+        except OSError:
+            return False
+        return True
 
     def test_what_is_removed_is_gone(self) -> None:
         self.told(InTurn(), task())

@@ -32,6 +32,7 @@ from dovetail.worlds.images import image_trouble
 
 if TYPE_CHECKING:
     from dovetail.worlds.consoles import Consoles
+    from dovetail.worlds.hosting import Hosting
 
 GOOD, BAD, NOTE = "good", "bad", "note"
 LIMITED: Final = "held by a limit: "  # how the reason of a hold begins that is let go by itself
@@ -307,6 +308,10 @@ class World(Protocol):
     @property
     def declarations(self) -> Declarations | None:
         """Jobs and studies that stand in the world itself; None: there are no such objects here."""
+
+    @property
+    def hosting(self) -> Hosting | None:
+        """Where the replicas of services and their gateways live; None: services cannot run here."""
 
     def join(self, ground: Ground) -> None:
         """Called first. Refuses (BadInput) a journal that cannot go on in this world."""

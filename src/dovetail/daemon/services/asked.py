@@ -11,16 +11,16 @@ from time import monotonic
 
 import h11
 
-from dovetail.daemon.services.ports import HOST
+from dovetail.worlds.hosting import Endpoint
 
 _MOST_BYTES = 64 * 1024  # of notes and headers
 
 
-def asked(port: int, method: str, path: str, within_s: float) -> str:
+def asked(endpoint: Endpoint, method: str, path: str, within_s: float) -> str:
     """Why its answer is not a good one; "" if it is."""
-    what = f"{method} {path} on port {port}"
+    what = f"{method} {path} at {endpoint}"
     try:
-        status = _status(port, method, path, monotonic() + within_s)
+        status = _status(endpoint, method, path, monotonic() + within_s)
     except TimeoutError:
         return f"{what}: no answer within {within_s:g} s"
     except OSError as error:
@@ -30,11 +30,11 @@ def asked(port: int, method: str, path: str, within_s: float) -> str:
     return "" if 200 <= status < 300 else f"{method} {path} is answered with {status}"
 
 
-def _status(port: int, method: str, path: str, deadline: float) -> int:
+def _status(endpoint: Endpoint, method: str, path: str, deadline: float) -> int:
     http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MOST_BYTES)
-    headers = [("Host", f"{HOST}:{port}"), ("Content-Length", "0"), ("Connection", "close")]
+    headers = [("Host", str(endpoint)), ("Content-Length", "0"), ("Connection", "close")]
     request = h11.Request(method=method, target=path, headers=headers)
-    with socket.create_connection((HOST, port), _left_s(deadline)) as connection:
+    with socket.create_connection(endpoint, _left_s(deadline)) as connection:
         connection.sendall((http.send(request) or b"") + (http.send(h11.EndOfMessage()) or b""))
         came = 0
         while not isinstance(event := http.next_event(), h11.Response):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
 from dovetail.daemon.services.asked import asked
-from dovetail.daemon.services.ports import stranger_at
+from dovetail.worlds.hosting import Endpoint
 
 _WITHIN_S = 5.0
 _SLEEP_WITHIN_S = 120.0
@@ -18,7 +19,7 @@ _PATIENCE = 3  # failures in a row after which a replica that was healthy is not
 
 @dataclass
 class _Patient:
-    port: int
+    endpoint: Endpoint
     healthy: bool = False
     failures: int = 0
     why: str = "nobody has asked it yet"
@@ -27,34 +28,35 @@ class _Patient:
 
 
 class HealthWatch:
-    """By the number of a replica."""
+    """By the number of a replica. `stranger_at` says who else listens there: they are not asked."""
 
-    def __init__(self, path: str, uid: int | None) -> None:
+    def __init__(self, path: str, stranger_at: Callable[[Endpoint], str]) -> None:
         self._path: Final = path
-        self._uid: Final = uid  # of the service's user: nobody else's process is asked
+        self._stranger_at: Final = stranger_at
         self._patients: Final[dict[int, _Patient]] = {}
         self._asking: Final = ThreadPoolExecutor(4, thread_name_prefix="health")
 
-    def look(self, ports: dict[int, int]) -> None:
-        """These run now, by their ports; the others are forgotten: they are asked anew."""
-        for gone in self._patients.keys() - ports.keys():
-            del self._patients[gone]
-        for number, port in ports.items():
-            patient = self._patients.setdefault(number, _Patient(port))
+    def look(self, running: Mapping[int, Endpoint]) -> None:
+        """These run now, and where; the others are forgotten: they are asked anew."""
+        for number, known in list(self._patients.items()):
+            if running.get(number) != known.endpoint:
+                del self._patients[number]
+        for number, endpoint in running.items():
+            patient = self._patients.setdefault(number, _Patient(endpoint))
             if patient.asked is not None and patient.asked.done():
                 self._heed(patient, *patient.asked.result())
             if patient.asked is None and monotonic() >= patient.due:
-                patient.asked = self._asking.submit(self._ask, port)
+                patient.asked = self._asking.submit(self._ask, endpoint)
 
-    def _ask(self, port: int) -> tuple[str, bool]:
+    def _ask(self, endpoint: Endpoint) -> tuple[str, bool]:
         """Why it is not well, and whether it is somebody else at all."""
-        if why := self._why_not_ours(port):
+        if why := self._why_not_ours(endpoint):
             return why, True
-        return asked(port, "GET", self._path, _WITHIN_S), False
+        return asked(endpoint, "GET", self._path, _WITHIN_S), False
 
-    def _why_not_ours(self, port: int) -> str:
-        other = stranger_at(port, self._uid)
-        return f"port {port} is held by a process of {other}" if other else ""
+    def _why_not_ours(self, endpoint: Endpoint) -> str:
+        other = self._stranger_at(endpoint)
+        return f"port {endpoint.port} is held by a process of {other}" if other else ""
 
     def _heed(self, patient: _Patient, why: str, is_stranger: bool) -> None:
         """There is no patience with strangers: they would be given what clients send."""
@@ -65,12 +67,15 @@ class HealthWatch:
         patient.healthy = not why or (patient.healthy and may_recover)
         patient.due = monotonic() + (_SOON_S if why else _SELDOM_S)
 
-    def post(self, port: int, path: str) -> Future[str]:
+    def post(self, number: int, path: str) -> Future[str]:
         """Beside the keeper, too: a server takes seconds to move its weights."""
-        return self._asking.submit(self._told, port, path)
+        patient = self._patients.get(number)
+        return self._asking.submit(self._told, patient.endpoint if patient else None, path)
 
-    def _told(self, port: int, path: str) -> str:
-        return self._why_not_ours(port) or asked(port, "POST", path, _SLEEP_WITHIN_S)
+    def _told(self, endpoint: Endpoint | None, path: str) -> str:
+        if endpoint is None:
+            return "it cannot be reached"
+        return self._why_not_ours(endpoint) or asked(endpoint, "POST", path, _SLEEP_WITHIN_S)
 
     def is_healthy(self, number: int) -> bool:
         return number in self._patients and self._patients[number].healthy

@@ -19,10 +19,9 @@ from dovetail.core.model import JobId, Seconds
 from dovetail.core.view import View
 from dovetail.daemon.holds import ASLEEP, SERVICE_PAUSED
 from dovetail.daemon.service import Service
-from dovetail.daemon.services.gateways import GatewayLine, GatewayLost
+from dovetail.daemon.services.gateways import GatewayLine
 from dovetail.daemon.services.health import HealthWatch
 from dovetail.daemon.services.own_sleep import OwnSleep
-from dovetail.daemon.services.ports import HOST
 from dovetail.daemon.services.recent_load import RecentLoad
 from dovetail.daemon.services.scene import IS_PAUSED, SeenReplica, ServiceScene, scene_of
 from dovetail.daemon.services.slo_trouble import slo_trouble
@@ -36,7 +35,8 @@ from dovetail.workloads.service.entries import ServiceLoaded, ServiceScaled
 from dovetail.workloads.service.scaling import SeenLoad, Wish
 from dovetail.workloads.service.steady import SteadyWish
 from dovetail.workloads.service.track import SICK
-from dovetail.worlds.world import UserAccount
+from dovetail.worlds.hosting import Endpoint, GatewayLost, Hosting
+from dovetail.worlds.world import LIMITED
 
 _TICK_S, _SOON_S = 0.5, 0.02
 _END_WITHIN_S = 15.0
@@ -59,9 +59,9 @@ class ServiceKeeper:
         scene: ServiceScene,
         spec: ServiceSpec,
         service: Service,
+        hosting: Hosting,
         line: GatewayLine,
         uid: int | None,
-        account: Callable[[], UserAccount | None],
         submit: Submit,
         last_words: Callable[[str], str],
     ) -> None:
@@ -69,7 +69,7 @@ class ServiceKeeper:
         self.scene = scene
         patience_s = scene.design.idle_s or _SCALE_DOWN_S
         self.load: Final = RecentLoad(patience_s)
-        self.health: Final = HealthWatch(spec.health, uid)
+        self.health: Final = HealthWatch(spec.health, lambda at: hosting.stranger_at(at, uid))
         self.times: Final = WakeTimes()
         self.busy: dict[str, int] = {}  # requests by the number of a replica
         self.told = Wish(scene.wanted, scene.reason, None, scene.variant)
@@ -77,7 +77,8 @@ class ServiceKeeper:
         self._spec: Final = spec
         self._service: Final = service
         self._line: Final = line
-        self._account: Final = account
+        self._hosting: Final = hosting
+        self._endpoints: dict[int, Endpoint] = {}  # by number: of those that can be reached
         self._submit: Final = submit
         self._last_words: Final = last_words
         self._failed: tuple[str, str] = ("", "")  # the job that failed last, and what it said
@@ -143,7 +144,7 @@ class ServiceKeeper:
         self.scene = scene
         if not self._line.is_open:
             self._open_line()
-        self.health.look({own.number: own.port for own in scene.replicas if own.runs})
+        self._look_at_replicas(scene)
         self._time(scene)
         self._decide(scene)
         self._tell_gateway(scene)
@@ -160,8 +161,14 @@ class ServiceKeeper:
             self._open_after_s = _OPEN_AFTER_S
         self._open_after_s = min(2 * self._open_after_s, _LONGEST_BACK_OFF_S)
         self._open_at = monotonic() + self._open_after_s
-        self._line.open(self._account())
+        self._line.open()
         self._listens.set()
+
+    def _look_at_replicas(self, scene: ServiceScene) -> None:
+        found = {own.number: self._hosting.endpoint(own.job, own.port) for own in scene.replicas}
+        self._endpoints = {number: at for number, at in found.items() if at is not None}
+        running = [own.number for own in scene.replicas if own.runs]
+        self.health.look({n: at for n, at in self._endpoints.items() if n in running})
 
     def _time(self, scene: ServiceScene) -> None:
         there = {own.number for own in scene.replicas}
@@ -327,7 +334,9 @@ class ServiceKeeper:
         return found
 
     def _has_drained(self, number: int) -> bool:
-        """The gateway has said so since it was told that it gets no more."""
+        """The gateway has said so since it was told that it gets no more, or it is gone."""
+        if number not in self._endpoints:
+            return True
         told = [row for row in self._rows or () if row["id"] == str(number)]
         return bool(told) and told[0]["standing"] == DRAINING and not self.busy.get(str(number))
 
@@ -373,16 +382,17 @@ class ServiceKeeper:
 
     def _tell_gateway(self, scene: ServiceScene) -> None:
         self._own_sleep.leave(scene.replicas)
+        reached = [own for own in scene.replicas if own.number in self._endpoints]
         rows: list[dict[str, Any]] = [
             {
                 "id": str(own.number),
-                "host": HOST,
-                "port": own.port,
+                "host": self._endpoints[own.number].host,
+                "port": self._endpoints[own.number].port,
                 "standing": self._standing(own),
             }
-            for own in scene.replicas
+            for own in reached
         ]
-        for row, own in zip(rows, scene.replicas, strict=True):
+        for row, own in zip(rows, reached, strict=True):
             if own.variant in self._at_once:
                 row["at_once"] = self._at_once[own.variant]
         if rows != self._rows or scene.is_paused != self._paused:
@@ -423,4 +433,7 @@ class ServiceKeeper:
                 return f"replica {own.number} (job {own.job}) is not healthy yet: {why}"
         if scene.is_paused:
             return ""
+        for own in scene.replicas:
+            if own.held.startswith(LIMITED):
+                return f"replica {own.number} (job {own.job}) waits: {own.held}"
         return slo_trouble(self.seen(scene), self.load.least_service_s, self.times, scene)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from dovetail.core.model import Seconds, Setting
 from dovetail.core.view import View
 from dovetail.daemon.clock import Clock
-from dovetail.daemon.refusals import Conflict
-from dovetail.daemon.services.ports import free_port, is_free
 from dovetail.daemon.submissions import Member, OpeningShell
 from dovetail.daemon.users.callers import Caller
 from dovetail.daemon.users.limits import PER_JOB
@@ -18,6 +17,9 @@ from dovetail.jobfiles.job_model import dump
 from dovetail.jobfiles.service_model import ServiceSpec, read_service, replica_job, ways_of
 from dovetail.workloads.service.design import ServiceDesign
 from dovetail.workloads.service.kind import services_of
+from dovetail.worlds.gateway_settings import GatewayBounds
+from dovetail.worlds.hosting import Endpoint, GatewayOrder
+from dovetail.worlds.world import UserAccount
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +32,16 @@ class Declaring:
     umask: int = 0o022
 
 
-def design_of(spec: ServiceSpec, service_id: str, caller: Caller) -> ServiceDesign:
-    if spec.listen is not None and not is_free(spec.listen):
-        raise Conflict(f"listen: port {spec.listen} is taken; choose another, or leave it out")
-    if spec.port is not None and not is_free(spec.port):
-        raise Conflict(
-            f"port: {spec.port} is taken by another process; choose another, or leave it out and write "
-            "{port} in the command"
-        )
+def design_of(
+    spec: ServiceSpec, service_id: str, caller: Caller, port: int, tenant: str
+) -> ServiceDesign:
+    """`port`: of its address."""
     return ServiceDesign(
         id=service_id,
         name=spec.name,
         user=caller.name,
-        port=spec.listen or free_port(),
+        tenant=tenant,
+        port=port,
         least=spec.replicas.min,
         most=spec.replicas.max,
         at_once=spec.at_once,
@@ -64,15 +63,29 @@ def spec_of(design: ServiceDesign, shell: OpeningShell) -> ServiceSpec:
     return read_service({**json.loads(design.spec), "envs": shell.envs})
 
 
-def port_for(spec: ServiceSpec, view: View) -> int:
-    """One that no replica has, whether it runs now or not."""
-    if spec.port is not None:
-        return spec.port
+def ports_of_replicas(view: View) -> set[int]:
+    """Whether they run now or not."""
     services = services_of(view).open.values()
-    taken = {own.port for service in services for own in service.replicas.values()}
-    while (port := free_port()) in taken:
-        pass
-    return port
+    return {own.port for service in services for own in service.replicas.values()}
+
+
+def gateway_of(
+    design: ServiceDesign, spec: ServiceSpec, account_of: Callable[[], UserAccount | None]
+) -> GatewayOrder:
+    return GatewayOrder(
+        id=design.id,
+        service=design.name,
+        port=design.port,
+        tenant=design.tenant,
+        slo_s=design.slo_s,
+        bounds=GatewayBounds(
+            queue=spec.queue,
+            queue_s=spec.queue_s,
+            at_once=spec.at_once,
+            body_bytes=int(spec.body_mb * 1e6),
+        ),
+        account_of=account_of,
+    )
 
 
 def member_of(
@@ -81,20 +94,21 @@ def member_of(
     number: int,
     variant: str,
     job_id: str,
-    port: int,
+    listens: Endpoint,
     now: Seconds,
     clock: Clock,
 ) -> Member:
-    """The job of one replica."""
+    """The job of one replica, that listens there as it sees it."""
     own = next((way.spec for way in ways_of(spec) if way.name == variant), spec)
-    job = replica_job(own, number, port)
+    job = replica_job(own, number, *listens)
     told = _told(design, number, variant)
     job = job.model_copy(update={"envs": {**job.envs, **told}, "group": design.id})
     asked = spec_jobs.to_job(job, job_id, design.user, clock.unix(now))
-    settings: tuple[tuple[str, Setting], ...] = (("port", port),)
+    settings: tuple[tuple[str, Setting], ...] = (("port", listens.port),)
     if variant:
         settings = (*settings, ("variant", variant))
     asked = replace(asked, member=number, settings=settings, alike=(), amount=None)
+    asked = replace(asked, tenant=design.tenant or asked.tenant)
     return Member(asked, job, None)
 
 

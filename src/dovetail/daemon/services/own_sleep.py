@@ -61,7 +61,7 @@ class OwnSleep:
     def _answered(self, own: SeenReplica, path: str, trouble: str) -> bool:
         call = self._posted.get(own.number)
         if call is None:
-            call = self._posted[own.number] = self._health.post(own.port, path)
+            call = self._posted[own.number] = self._health.post(own.number, path)
         if not call.done():
             return False
         del self._posted[own.number]

@@ -27,13 +27,11 @@ from dovetail.daemon.refusals import Conflict, NotAllowed, NotFound
 from dovetail.daemon.service import Service
 from dovetail.daemon.services.gateways import GatewayLine
 from dovetail.daemon.services.keeper import ServiceKeeper
-from dovetail.daemon.services.ports import HOST
 from dovetail.daemon.services.scene import IS_PAUSED, SeenReplica, ServiceScene, scene_of
 from dovetail.daemon.submissions import OpeningShell, Submission, check_it_could_run
 from dovetail.daemon.users.callers import Caller
 from dovetail.daemon.users.job_owners import patiently, rights_of
 from dovetail.daemon.users.limits import PER_CHANGE
-from dovetail.gateway.settings import GatewayBounds, GatewaySettings
 from dovetail.home import Home
 from dovetail.models.cost import Costs
 from dovetail.workloads.service.design import ServiceDesign
@@ -46,6 +44,7 @@ from dovetail.workloads.service.entries import (
 )
 from dovetail.workloads.service.kind import services_of
 from dovetail.workloads.service.track import ServiceTrack
+from dovetail.worlds.hosting import Endpoint, Hosting
 from dovetail.worlds.world import UserAccount
 
 if TYPE_CHECKING:
@@ -65,8 +64,16 @@ class Services:
         self._home: Final = home
         self._keepers: Final[dict[str, ServiceKeeper]] = {}
 
+    def _hosting(self) -> Hosting:
+        hosting = self._parts.world.hosting
+        if hosting is None:
+            raise BadInput("services cannot run in this world: it has no addresses for them")
+        return hosting
+
     def recall(self, view: View, now: Seconds) -> None:
         """Take up those that an earlier daemon left."""
+        if self._parts.world.hosting is not None:
+            self._parts.world.hosting.end_all_but(services_of(view).open)
         for service_id in services_of(view).open:
             scene = scene_of(view, now, service_id)
             if scene is not None:
@@ -93,18 +100,24 @@ class Services:
         from dovetail.jobfiles.service_model import read_service
 
         spec = read_service(declaring.spec)
-        if not self._parts.world.shelf.is_of_this_machine:
-            raise BadInput("services run on the daemon's own machine; this one runs pods")
         self._service.check_folder(declaring.workdir, spec.workdir, caller)
+        tenant = self._service.look(
+            lambda view, now: self._parts.limits.tenant_for(caller, spec.tenant, view)
+        )
+        hosting = self._hosting()
+        most = spec.replicas.max
+        if why := hosting.why_not(spec.name, tenant, spec.listen, spec.port, most):
+            raise Conflict(why)
+        port = hosting.address_port(spec.listen)
 
         def change(view: View, now: Seconds) -> tuple[list[Event], ServiceScene]:
-            other = _called(spec.name, caller, view)
-            if other is not None and other.design.user == caller.name:
+            own = [other.design for other in services_of(view).open.values()]
+            if (spec.name, caller.name, tenant) in [(o.name, o.user, o.tenant) for o in own]:
                 raise Conflict(f"a service called {spec.name!r} is there already; stop it first")
             self._check_number(caller, view)
             self._check_priority(spec, caller, view)
             number = int(self._parts.store.meta("next_service") or "1")
-            design = making.design_of(spec, f"v{number}", caller)
+            design = making.design_of(spec, f"v{number}", caller, port, tenant)
             self._check_could_run(spec, design, caller, view, now)
             self._charge(making.size_of(design, declaring), caller, view, now)
             self._parts.book.keep_shell(design.id, making.shell_of(declaring, spec, caller))
@@ -126,7 +139,8 @@ class Services:
 
         names = [way.name for way in ways_of(spec)] if spec.variants else [""]
         for name in names:
-            member = making.member_of(spec, design, 0, name, "0", 1, now, self._parts.clock)
+            nowhere, clock = Endpoint("", 1), self._parts.clock
+            member = making.member_of(spec, design, 0, name, "0", nowhere, now, clock)
             (job,) = self._parts.limits.checked([member.job], caller, view)
             check_it_could_run(job, view, self._service.why_not(caller, member))
         if spec.variants:
@@ -167,22 +181,15 @@ class Services:
             )
             return
         spec = making.spec_of(design, shell)
-        folder = self._home.state / "services" / design.id
-        settings = GatewaySettings(
-            service=design.name,
-            host=HOST,
-            port=design.port,
-            control=str(folder / "line"),
-            slo_s=design.slo_s,
-            bounds=_bounds(spec),
-        )
+        hosting = self._hosting()
+        order = making.gateway_of(design, spec, partial(self._account, scene, shell))
         keeper = ServiceKeeper(
             scene,
             spec,
             self._service,
-            GatewayLine(folder, settings),
+            hosting,
+            GatewayLine(hosting.door(order)),
             shell.uid,
-            partial(self._account, scene, shell),
             partial(self._submitted, design.id, spec, shell),
             self._last_words,
         )
@@ -218,10 +225,12 @@ class Services:
         design = services_of(view).open[service_id].design
         caller = Caller(shell.uid, design.user, False, tuple(shell.groups))
         job_number = self._service.next_number()
-        port = making.port_for(spec, view)
+        hosting = self._hosting()
+        port = hosting.replica_port(spec.port, making.ports_of_replicas(view))
+        listens = Endpoint(hosting.replica_host, port)
         clock = self._parts.clock
         job_id = str(job_number)
-        member = making.member_of(spec, design, number, variant, job_id, port, now, clock)
+        member = making.member_of(spec, design, number, variant, job_id, listens, now, clock)
         submission = Submission(member.spec, shell.environment, shell.workdir, shell.umask)
         events = list(self._service.take_on([member], submission, caller, view, now))
         self._parts.store.set_meta("next_job", str(job_number + 1))
@@ -246,7 +255,9 @@ class Services:
 
     def _row(self, scene: ServiceScene, caller: Caller) -> ServiceRow:
         keeper = self._keepers.get(scene.design.id)
-        row = row_of(scene, keeper, cost_of(scene, keeper, self._service.chosen.costs))
+        design, cost = scene.design, cost_of(scene, keeper, self._service.chosen.costs)
+        address = self._hosting().address(design.name, design.tenant, design.port)
+        row = row_of(scene, keeper, cost, address)
         if caller.may_read(scene.design.user):
             return row
         return replace(row, why="", trouble="")
@@ -316,6 +327,9 @@ def _called(name: str, caller: Caller, view: View) -> ServiceTrack | None:
     if name in known:
         return known[name]
     found = [service for service in known.values() if service.design.name == name]
+    own = [service.id for service in found if service.design.user == caller.name]
+    if len(own) > 1:
+        raise Conflict(f"{len(own)} services are called {name!r}: say which, {' or '.join(own)}")
     return min(found, key=lambda service: service.design.user != caller.name, default=None)
 
 
@@ -323,15 +337,6 @@ def _first_scene(track: ServiceTrack) -> ServiceScene:
     return ServiceScene(
         *(track.design, track.least, track.most, track.wanted, track.reason, False),
         *(0, 0.0, "", 0, ()),
-    )
-
-
-def _bounds(spec: ServiceSpec) -> GatewayBounds:
-    return GatewayBounds(
-        queue=spec.queue,
-        queue_s=spec.queue_s,
-        at_once=spec.at_once,
-        body_bytes=int(spec.body_mb * 1e6),
     )
 
 
@@ -357,7 +362,9 @@ def _why(scene: ServiceScene, keeper: ServiceKeeper | None) -> str:
     return keeper.told.reason if keeper else scene.reason
 
 
-def row_of(scene: ServiceScene, keeper: ServiceKeeper | None, cost: ServiceCost) -> ServiceRow:
+def row_of(
+    scene: ServiceScene, keeper: ServiceKeeper | None, cost: ServiceCost, address: str
+) -> ServiceRow:
     design = scene.design
     rows = [_replica_row(own, keeper) for own in scene.replicas]
     load = keeper.load if keeper else None
@@ -366,7 +373,7 @@ def row_of(scene: ServiceScene, keeper: ServiceKeeper | None, cost: ServiceCost)
         id=design.id,
         name=design.name,
         user=design.user,
-        address=f"http://{HOST}:{design.port}",
+        address=address,
         state=_state(scene, rows, keeper),
         least=scene.least,
         most=scene.most,

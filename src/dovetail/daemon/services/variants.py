@@ -188,7 +188,7 @@ def live_variants(spec: ServiceSpec, view: View, costs: Costs) -> list[LiveVaria
     """Each on the first of the GPU kinds here that it may have."""
     found = []
     for way in ways_of(spec):
-        job = to_job(replica_job(way.spec, 0, 1), "0", "", 0.0)
+        job = to_job(replica_job(way.spec, 0, "", 1), "0", "", 0.0)
         fits = [node for node in view.room.nodes if not job.kinds or node.kind in job.kinds]
         node = (fits or view.room.nodes)[0]
         gpus = max(node.gpus, 1)

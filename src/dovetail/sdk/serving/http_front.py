@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import BoundedSemaphore, Event
@@ -12,7 +13,7 @@ from typing import Any, Final
 from dovetail.sdk.serving.calls import CallLine, Unanswered, WaitingCall
 
 AGE = "x-dovetail-age"  # how long the gateway has had the request, in seconds
-HOST: Final = "127.0.0.1"
+HOST: Final = os.environ.get("DOVETAIL_LISTEN", "127.0.0.1")
 _LARGEST = 64 * 1024 * 1024
 _MOST_CONNECTIONS = 1024
 

@@ -14,6 +14,7 @@ class ServiceDesign:
     id: str
     name: str
     user: str = ""
+    tenant: str = ""  # whose quota its replicas count against
     port: int = 0  # of its address
     least: int = 1  # replicas
     most: int = 1

@@ -41,6 +41,7 @@ class KubernetesCluster:
         self.shelf: Final = shelf
         self.power: Final = NoPower()
         self.consoles: Final = None
+        self.hosting: Final = None
         self._leader: Final = Leader(api, settings, self._lose)
         self._is_lost = False
         self._without_objects = ""  # why there are none

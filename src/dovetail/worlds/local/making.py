@@ -9,6 +9,7 @@ from dovetail.worlds.local.folders import Folders
 from dovetail.worlds.local.gpus.power import PowerLimits
 from dovetail.worlds.local.gpus.strangers import least_free
 from dovetail.worlds.local.machine import ALL_GPUS, host_memory_bytes, machine_nodes
+from dovetail.worlds.local.services.hosting import LocalHosting
 from dovetail.worlds.local.world import LocalMachine
 from dovetail.worlds.world import MachineAsked, World
 
@@ -42,4 +43,5 @@ def local_world(asked: MachineAsked) -> World:
         suspended_bytes = int(host_memory_bytes() * SUSPENDED_PART)
     else:
         suspended_bytes = int(asked.suspended_gb * 1e9)
-    return LocalMachine(nodes, folders, power, suspended_bytes, least)
+    hosting = LocalHosting(home.state / "services")
+    return LocalMachine(nodes, folders, power, suspended_bytes, hosting, least)

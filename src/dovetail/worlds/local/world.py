@@ -16,6 +16,7 @@ from dovetail.worlds.local.folders import Folders
 from dovetail.worlds.local.gpus.power import PowerLimits
 from dovetail.worlds.local.gpus.probing import Probed, Prober
 from dovetail.worlds.local.gpus.strangers import LeastFree
+from dovetail.worlds.local.services.hosting import LocalHosting
 from dovetail.worlds.local.watching.usage import UsageMeter
 from dovetail.worlds.staged import Staging
 from dovetail.worlds.world import Finding, Gauge, Ground, Order, Wanted
@@ -30,11 +31,13 @@ class LocalMachine:
         folders: Folders,
         power: PowerLimits,
         suspended_limit_bytes: int,
+        hosting: LocalHosting,
         least_free: LeastFree | None = None,
     ) -> None:
         self.nodes: Sequence[Node] = nodes
         self.declarations: Final = None
         self.shelf: Final = folders
+        self.hosting: Final = hosting
         self.consoles: Final = LocalConsoles(folders, self._gpus_of)
         self._meter: Final = UsageMeter(folders, self._gpus_of)
         self.used_by: Final = self._meter.used_by

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import pwd
 import socket
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
-
-from dovetail.daemon.users import system_accounts as accounts
-from dovetail.worlds.shortage import Short
 
 HOST: Final = "127.0.0.1"
 _TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
@@ -35,10 +33,10 @@ def stranger_at(port: int, uid: int | None) -> str:
     if uid is None or not owners:
         return ""
     other = min(owners)
-    with suppress(Short):
-        if (person := accounts.person(other)) is not None:
-            return person.name
-    return f"user {other}"
+    try:
+        return pwd.getpwuid(other).pw_name
+    except KeyError:
+        return f"user {other}"
 
 
 def _owners(port: int) -> set[int]:

@@ -1,0 +1,1 @@
+"""Services on this machine: ports, and gateways as processes."""
