@@ -65,7 +65,7 @@ def test_a_journal_damaged_anywhere_starts_or_is_refused_in_one_line_and_names_w
     with in_memory() as folder:
         for number in range(CUTS):
             home = folder / f"home-{number}"
-            shutil.copytree(left.home, home, ignore=shutil.ignore_patterns("*.sock"))
+            shutil.copytree(left.home, home, ignore=shutil.ignore_patterns("*.sock", "door"))
             chance = Random(number)
             harms = [_harm(home, left, chance) for _ in range(chance.choice((1, 1, 2, 3)))]
             outcomes[_start(home, left, f"{number}: {harms}")] += 1
