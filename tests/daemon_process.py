@@ -10,13 +10,14 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import daemon_forks
+from daemon_forks import ForkedDaemon
 from dovetail.core.entries import JournalEntry
 from dovetail.core.journal import decode
 from dovetail.store import JournalReader
@@ -24,39 +25,6 @@ from dovetail.worlds.kubernetes.launch_notes import LaunchNotes
 from dovetail.worlds.local.runs.run import ProcessRun
 from waiting import LONG_S, until
 
-_MAIN = """
-import json, resource, sys
-from pathlib import Path
-folder, settings, ready = Path(sys.argv[1]), json.loads(sys.argv[2]), int(sys.argv[3])
-files = resource.RLIMIT_NOFILE
-soft, hard = settings.pop("soft_files", None), settings.pop("most_files", None)
-if soft or hard:  # before anything of ours is there
-    resource.setrlimit(files, (soft or hard, hard or resource.getrlimit(files)[1]))
-from dovetail.daemon.settings import DaemonSettings
-from dovetail.daemon.__main__ import serve
-from dovetail.worlds.local.making import local_world
-from dovetail.home import Home, home_in
-make_world = local_world
-if pods := settings.pop("pods", None):  # on a Kubernetes
-    from dovetail.worlds.kubernetes.making import Kubernetes
-    make_world = lambda asked: Kubernetes(asked.home, asked.slots, **pods).make()
-if patience_s := settings.pop("patience_s", None):
-    from dovetail.daemon.http import time_limits as timed
-    timed.WITHIN_S = patience_s
-if name := settings.pop("dying_thread", None):
-    import threading, time
-    def die():
-        while not (folder / "die").exists():
-            time.sleep(0.05)
-        raise RuntimeError("for the test")
-    threading.Thread(target=die, name=name, daemon=True).start()
-system = settings.pop("system", False)
-if settings.pop("harmless", False):  # whatever is asked for, nothing is run
-    from dovetail.daemon import submissions
-    submissions.argv = lambda spec: ("/bin/true",)
-home = Home(folder, folder / "dovetail.sock", system=True) if system else home_in(folder)
-serve(DaemonSettings(home, **settings), make_world, ready)
-"""
 ENDED = ("finished", "failed", "cancelled")
 
 
@@ -86,7 +54,7 @@ class _UnixConnection(http.client.HTTPConnection):
 class DaemonProcess:
     """`ask` and `text` speak to it; `submit` hands in a script."""
 
-    process: subprocess.Popen[bytes]
+    process: ForkedDaemon | subprocess.Popen[bytes]
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.folder = folder
@@ -101,13 +69,9 @@ class DaemonProcess:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._listen_no_more()
         self._listening, telling = os.pipe()
-        words = [sys.executable, "-c", _MAIN, str(self.folder), json.dumps(self._settings)]
         with (self.folder / "said").open("ab") as said:
-            self.process = subprocess.Popen(
-                [*self._started_by, *words, str(telling)],
-                pass_fds=[telling],
-                stdout=said,
-                stderr=said,
+            self.process = daemon_forks.start(
+                self.folder, self._settings, said, telling, self._started_by
             )
         os.close(telling)
         if wait:
