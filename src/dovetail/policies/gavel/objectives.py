@@ -128,4 +128,4 @@ def _prices(table: RateTable) -> Array:
 
 def _most_worth(table: RateTable, worth: Array, needed: Array) -> Allocation:
     found = table.within(needed, worth)
-    return table.allocation(found, float((worth * found.shares).sum()))
+    return table.allocation(found, float(worth.ravel() @ found.shares))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 from operator import mul
 
 import numpy as np
 
 from dovetail.policies.gavel.central import Array, Central, CentralProgram, Needs, solve
+from dovetail.policies.gavel.lone import LoneColumns
 from dovetail.policies.gavel.problem import Allocation, AllocationProblem
 
 
@@ -27,7 +29,8 @@ class RateTable:
         self.counts: Array = np.array(problem.counts, dtype=float)
         self.fastest: Array = self.rates.max(axis=1)
         self.scaled: Array = self.rates / self.fastest[:, None]
-        self.able: Array = (self.rates > 0.0) * (self.counts > 0.0).astype(float)
+        able: Array = (self.rates > 0.0) * (self.counts > 0.0).astype(float)
+        self.columns = LoneColumns(self.scaled, self.gpus, self.counts, able)
 
     def column(self, field: str) -> Array:
         """One figure of every job."""
@@ -54,7 +57,7 @@ class RateTable:
         begin = bend if base is None else base
 
         found = self._solve(lambda t: (begin + t * slopes, slopes, bend), 0.0, slope=-1.0)
-        return Central(found.shares, found.figure / unit, found.prices, found.gap, found.solved)
+        return replace(found, figure=found.figure / unit)
 
     def least(self, work: Array, spans: Array, ages: Array) -> Central:
         """The least t such that every job has at least work / (t · span - age) of its best rate."""
@@ -76,7 +79,7 @@ class RateTable:
         without a worth, the middle of all that is allowed."""
         flat, base = np.zeros_like(base), np.where(base > 0.0, base, -1.0)  # -1: nothing is asked
         unit = 1.0 if worth is None else float(np.abs(worth).max())
-        costs = None if worth is None else -worth / unit
+        costs = None if worth is None else (-worth / unit).ravel()
         return self._solve(lambda t: (base, flat, flat), 0.0, costs=costs)
 
     def _solve(
@@ -87,15 +90,13 @@ class RateTable:
         floor: float = -inf,
         costs: Array | None = None,
     ) -> Central:
-        parts = (self.scaled, self.gpus, self.counts)
-        return solve(
-            CentralProgram(*parts, needs, start, floor, slope, costs, self.able), self.until
-        )
+        program = CentralProgram(self.columns, needs, start, floor, slope, costs)
+        return solve(program, self.until)
 
     def allocation(self, found: Central, objective: float | None) -> Allocation:
         """With nothing for jobs that can run nowhere."""
         shares = {claim.job_id: (0.0,) * len(self.counts) for claim in self.problem.claims}
-        rows = np.clip(found.shares, 0.0, 1.0).tolist()
+        rows = np.clip(found.shares, 0.0, 1.0).reshape(self.rates.shape).tolist()
         for claim, row in zip(self.claims, rows, strict=True):
             shares[claim.job_id] = tuple(row)
         return Allocation(shares, objective, found.gap, not found.solved)
