@@ -13,12 +13,12 @@ from dovetail.models.speed import by_kind_and_placement, same_for_all_pairs
 from dovetail.testing import Audit, PolicyRun, arrival, nodes, run_trace
 
 
-def speeds(first: float, second: float) -> Callable[[Job, Job], float]:
-    return lambda job, other: first if job.id < other.id else second
+def speeds(first: float, second: float) -> Callable[[Job, Job, str], float]:
+    return lambda job, other, kind: first if job.id < other.id else second
 
 
 def pair(
-    interference: Callable[[Job, Job], float], text: str = "gandiva:slice_s=1000"
+    interference: Callable[[Job, Job, str], float], text: str = "gandiva:slice_s=1000"
 ) -> PolicyRun:
     arrivals = [arrival("a", 0.0, 60.0), arrival("b", 0.0, 60.0)]
     return run_trace(text, arrivals, nodes(1, 1), interference=interference)

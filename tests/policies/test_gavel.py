@@ -264,8 +264,8 @@ def test_fractions_received_come_within_a_round_of_the_shares() -> None:
     contenders = [RoundContender(job_id, 1.0, (True, True)) for job_id in shares]
     for number in range(rounds):
         for choice in choose(ledger, contenders, (1.0, 1.0), (0, 1)):
-            had[choice.job_id, choice.kind] += 1
-            ledger.leases[choice.job_id] = Lease(choice.kind, 360.0 * (number + 1))
+            had[choice.name, choice.kind] += 1
+            ledger.leases[choice.name] = Lease(choice.kind, 360.0 * (number + 1))
         ledger.book(360.0 * (number + 1))
     for (job_id, kind), times in had.items():
         assert times / rounds == pytest.approx(shares[job_id][kind], abs=2 / rounds)
@@ -279,8 +279,8 @@ def test_who_came_after_the_reset_keeps_gpus_from_others_and_does_not_run() -> N
         RoundContender("old", 1.0, (True, True)),
     ]
     first, second = choose(ledger, contenders, (1.0, 1.0), (1, 0))
-    assert (first.job_id, first.kind, first.runs) == ("old", 1, True)
-    assert (second.job_id, second.kind, second.runs) == ("new", 0, False)
+    assert (first.name, first.kind, first.runs) == ("old", 1, True)
+    assert (second.name, second.kind, second.runs) == ("new", 0, False)
 
 
 def test_a_ledger_is_the_same_from_its_note() -> None:
@@ -323,8 +323,8 @@ def test_users_take_strides_by_their_tickets() -> None:
     order = ""
     for number in range(12):
         (choice,) = in_strides(ledger, contenders, (1.0,))
-        order += choice.job_id
-        ledger.leases[choice.job_id] = Lease(0, 360.0 * (number + 1))
+        order += choice.name
+        ledger.leases[choice.name] = Lease(0, 360.0 * (number + 1))
         ledger.book(360.0 * (number + 1))
     assert order == "abbb" * 3
 

@@ -467,7 +467,7 @@ def test_a_pair_runs_at_its_measured_speed_and_the_one_left_at_full_speed() -> N
 
 
 def test_the_speed_of_a_pair_may_differ_for_the_two() -> None:
-    def interference(job: Job, other: Job) -> float:
+    def interference(job: Job, other: Job, kind: str) -> float:
         return {"a": 0.5, "b": 0.8}[job.id]
 
     run = run_trace(

@@ -318,13 +318,8 @@ class Lifecycle(Keeping):
         if placement.slices != before.slices:
             self._move(track, before, placement)
             return
-        self.room.give(before, track.shape)
-        try:
-            self.room.check(placement, track.shape, before)
-        except IllegalEntry as error:
-            self.room.take(before, track.shape)
-            raise IllegalEntry(f"cannot resize job {job_id!r} at t={self.now:g}: {error}") from None
-        self.room.take(placement, track.shape)
+        if placement.share != before.share:  # else nothing changes in what is free
+            self._exchange(track, before, placement)
         self._settle_so_far(track)
         track.placement = placement
         track.turn += 1
@@ -396,7 +391,7 @@ class Lifecycle(Keeping):
                 f"cannot resize job {track.job.id!r} at t={self.now:g}: {error}"
             ) from None
         room.take(after, shape)
-        if room.strangers:
+        if room.strangers and before.slices != after.slices:
             room.keep_off_strangers(before)
 
 

@@ -7,7 +7,7 @@ about it changes; nothing ticks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from dovetail.core.model import Node, Placement, Seconds
 
@@ -46,6 +46,14 @@ class Course(Protocol):
 
     def lose(self, work_s: Seconds) -> None:
         """So much of what was done is lost."""
+
+
+@runtime_checkable
+class SharingCourse(Course, Protocol):
+    """One that depends on who shares its GPUs."""
+
+    def meet(self, others: Sequence[Course | None]) -> None:
+        """These do when it begins next; that comes before `begin`."""
 
 
 class CourseMaker(Protocol):

@@ -10,6 +10,8 @@ from dovetail.models.scaling import USUAL_SCALING, sped_up
 from dovetail.models.speed_table import Hardware, SpeedTable, model_type
 
 Speed = Callable[[Job, Placement, Sequence[Node]], float]
+# The speed of the first beside the second on GPUs of that kind, as a part of its speed alone there.
+Interference = Callable[[Job, Job, str], float]
 
 
 def by_kind_and_placement(
@@ -71,10 +73,19 @@ def _measured(
     return table.ratio(own, Hardware(table.kind_of(kind), gpus, nodes), usual)
 
 
-def same_for_all_pairs(pair_speed: float) -> Callable[[Job, Job], float]:
+def same_for_all_pairs(pair_speed: float) -> Interference:
     """Any two jobs on one GPU each run at this speed."""
 
-    def interference(job: Job, other: Job) -> float:
+    def interference(job: Job, other: Job, kind: str) -> float:
         return pair_speed
+
+    return interference
+
+
+def pairs_by_table(table: SpeedTable, otherwise: float) -> Interference:
+    """As the two models were measured side by side on that kind; pairs that were not, otherwise."""
+
+    def interference(job: Job, other: Job, kind: str) -> float:
+        return table.parts_beside(job, other, kind)[0] or otherwise
 
     return interference

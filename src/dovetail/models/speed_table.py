@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from math import inf, log2
-from typing import Final, NamedTuple, final
+from typing import Final, NamedTuple, TypeAlias, final
 from unicodedata import category, normalize
 
 from dovetail.core.errors import BadInput
+from dovetail.core.model import Job
 
 _BATCH = re.compile(r"(?P<model>.*?)\s*(?:\(batch size (?P<said>\d+)\)|@(?P<short>\d+))?")
 
@@ -31,6 +32,11 @@ class Hardware(NamedTuple):
     nodes: int = 1
 
 
+# Two models side by side on GPUs of that hardware: steps a second of the first and of the second.
+PairSpeeds: TypeAlias = Mapping[tuple[ModelType, ModelType], Mapping[Hardware, tuple[float, float]]]
+NO_PAIRS: Final[PairSpeeds] = {}
+
+
 def plain(name: str) -> str:
     """`ResNet-50`, `resnet_50` and `resnet50` are one model, `V100` and `v100` one kind."""
     letters = normalize("NFKC", name.lower())  # of any script, and their marks
@@ -46,18 +52,23 @@ def model_type(text: str) -> ModelType:
 
 @final
 class SpeedTable:
-    """Steps a second, or anything in proportion to them, for each model type and hardware.
+    """Steps a second, or anything in proportion to them, for each model type and hardware; and for pairs
+    of them that share GPUs, where those were measured.
 
     Speed 1 is that on `reference`, the kind on which durations of jobs are told: the one that most
     models are fastest on, unless another is named.
     """
 
     def __init__(
-        self, speeds: Mapping[ModelType, Mapping[Hardware, float]], reference: str = ""
+        self,
+        speeds: Mapping[ModelType, Mapping[Hardware, float]],
+        reference: str = "",
+        pairs: PairSpeeds = NO_PAIRS,
     ) -> None:
         if not any(speeds.values()):
             raise ValueError("the speed table has no speeds")
         self.speeds: Final = {kind: dict(rows) for kind, rows in speeds.items() if rows}
+        self.pairs: Final = pairs
         self.kinds: Final = tuple(
             dict.fromkeys(hardware.kind for rows in self.speeds.values() for hardware in rows)
         )
@@ -82,7 +93,8 @@ class SpeedTable:
     def without(self, hidden: Callable[[ModelType], bool]) -> SpeedTable:
         """The same table, had those never been measured."""
         left = {kind: rows for kind, rows in self.speeds.items() if not hidden(kind)}
-        return SpeedTable(left, self.reference)
+        pairs = {both: rows for both, rows in self.pairs.items() if not any(map(hidden, both))}
+        return SpeedTable(left, self.reference, pairs)
 
     def kind_of(self, name: str) -> str:
         """The table's name of a GPU kind that a node calls `Tesla V100-SXM2`; "": it has none."""
@@ -101,6 +113,27 @@ class SpeedTable:
         if not wanted.batch:
             return sorted(same)[len(same) // 2] if same else None
         return min(same, key=lambda own: abs(log2((own.batch or 1) / wanted.batch)), default=None)
+
+    def beside(self, one: ModelType, other: ModelType, own: Hardware) -> tuple[float, float]:
+        """Steps a second of both side by side on these GPUs, as measured; 0: not measured, or they do
+        not fit."""
+        found = self.pairs.get((one, other), {}).get(own)
+        if found is None:
+            second, first = self.pairs.get((other, one), {}).get(own, (0.0, 0.0))
+            return first, second
+        return found
+
+    def parts_beside(self, job: Job, other: Job, kind: str) -> tuple[float, float]:
+        """What part of its speed alone each job has beside the other; 0: not measured."""
+        first, second = self.nearest(model_type(job.model)), self.nearest(model_type(other.model))
+        own = Hardware(self.kind_of(kind), job.gpus)
+        if first is None or second is None or not self.pairs:
+            return 0.0, 0.0
+        both = self.beside(first, second, own)
+        alone = self.speeds[first].get(own, 0.0), self.speeds[second].get(own, 0.0)
+        if not all(both) or not all(alone):
+            return 0.0, 0.0
+        return both[0] / alone[0], both[1] / alone[1]
 
     def ratio(self, model: ModelType, one: Hardware, other: Hardware) -> float | None:
         """How many times as fast the type runs on one hardware as on the other. Where that number of

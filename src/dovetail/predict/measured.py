@@ -12,7 +12,7 @@ from dovetail.core.paces import Pace
 from dovetail.core.track import Track
 from dovetail.core.view import ENDS, RECALLS, REPORTS, RUNS, WAITS, View
 from dovetail.predict.scaling import Point, ScalingLaw, fitted
-from dovetail.predict.speed import SpeedPredictor
+from dovetail.predict.speed import SpeedPredictor, beside
 
 NEWS: Final = 0.05  # a smaller change of speed is none
 MOST_JOBS: Final = 10_000  # that are learned from
@@ -121,6 +121,9 @@ class AsReported:
         usual = self.steps_per_s(job, *first)
         believed = self.otherwise.speed(job, *first)
         return believed if usual is None else believed * known / usual
+
+    def beside(self, job: Job, other: Job, kind: str) -> tuple[float, float]:
+        return beside(self.otherwise, job, other, kind)
 
     def _first_way(self, job: Job) -> tuple[str, int, int] | None:
         """Where its speed is 1: as many GPUs as it asks for, of the kind that it was first seen on."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from math import isfinite
 from statistics import median
-from typing import Final, NamedTuple, Protocol, TypeAlias, final
+from typing import Final, NamedTuple, Protocol, TypeAlias, final, runtime_checkable
 
 from dovetail.core.model import Job
 from dovetail.models.scaling import USUAL_SCALING, sped_up
@@ -21,6 +21,19 @@ Speed: TypeAlias = Callable[[Job, str, int, int], float]
 class SpeedPredictor(Protocol):
     def speed(self, job: Job, kind: str, gpus: int, nodes: int) -> float:
         """On so many GPUs of that kind, on so many nodes; 0: it cannot run there."""
+
+
+@runtime_checkable
+class SideSpeeds(Protocol):
+    """Knows jobs that share GPUs."""
+
+    def beside(self, job: Job, other: Job, kind: str) -> tuple[float, float]:
+        """What part of its speed alone each has side by side on GPUs of that kind; 0: unknown."""
+
+
+def beside(speeds: SpeedPredictor, job: Job, other: Job, kind: str) -> tuple[float, float]:
+    """As believed, by those that believe anything of it."""
+    return speeds.beside(job, other, kind) if isinstance(speeds, SideSpeeds) else (0.0, 0.0)
 
 
 @final
@@ -73,6 +86,9 @@ class SimilarModels:
             found = self._found[way] = self._speed(job, kind, gpus, nodes)
         return found
 
+    def beside(self, job: Job, other: Job, kind: str) -> tuple[float, float]:
+        return self._table.parts_beside(job, other, kind)
+
     def _speed(self, job: Job, kind: str, gpus: int, nodes: int) -> float:
         """What the table says nothing of is taken for usual."""
         named, own_kind = model_type(job.model), self._table.kind_of(kind)
@@ -107,6 +123,9 @@ class AsMeasured:
     @cached_property
     def speed(self) -> Speed:
         return SimilarModels(self.true_speeds).speed
+
+    def beside(self, job: Job, other: Job, kind: str) -> tuple[float, float]:
+        return self.true_speeds.parts_beside(job, other, kind)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from dovetail.core.model import Job
-from dovetail.models.leases import steps_per_s
+from dovetail.models.leases import pair_steps_per_s, steps_per_s
 from dovetail.models.speed_table import SpeedTable
 from dovetail.predict.speed import SpeedPredictor
 
@@ -15,6 +15,9 @@ from dovetail.predict.speed import SpeedPredictor
 class StepRates(SpeedPredictor, Protocol):
     def steps_per_s(self, job: Job, kind: str) -> float:
         """With all the GPUs that it asks for, of that kind; 0: it cannot run there."""
+
+    def pair_steps_per_s(self, job: Job, other: Job, kind: str) -> tuple[float, float]:
+        """Of both side by side on as many; 0: they cannot."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +37,9 @@ class AsLeased:
         if found is None:
             found = self._found[way] = steps_per_s(self.true_speeds, job, kind)
         return found
+
+    def pair_steps_per_s(self, job: Job, other: Job, kind: str) -> tuple[float, float]:
+        return pair_steps_per_s(self.true_speeds, job, other, kind)
 
     def speed(self, job: Job, kind: str, gpus: int, nodes: int) -> float:
         usual = self.steps_per_s(job, self.true_speeds.reference)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, cast, final
+from typing import Final, TypeAlias, cast, final
 
 from dovetail.core.model import WHOLE_GPU, Seconds
 from dovetail.core.track import Track
@@ -13,10 +13,12 @@ from dovetail.core.view import View
 from dovetail.models.cost import Costs
 from dovetail.models.leases import lease_steps
 from dovetail.policies.gavel.ledger import ShareAccount
-from dovetail.policies.gavel.problem import RateClaim
+from dovetail.policies.gavel.problem import RateClaim, SideBySide
 from dovetail.predict.duration import Predictor
-from dovetail.predict.speed import SpeedPredictor
+from dovetail.predict.speed import SpeedPredictor, beside
 from dovetail.predict.step_rates import StepRates
+
+PairRates: TypeAlias = tuple[tuple[float, ...], tuple[float, ...]]
 
 _LEAST_S: Final = 1.0  # that a job is believed to need yet, whatever was predicted
 
@@ -29,6 +31,11 @@ class RoundBeliefs:
     speeds: SpeedPredictor
     round_s: Seconds
     whole_steps: bool  # is a lease so many whole steps, and idle from there on?
+
+    @cached_property
+    def sides(self) -> dict[tuple[str, str, tuple[str, ...]], PairRates]:
+        """Of pairs, as found so far: by the sorts of both jobs, and the kinds."""
+        return {}
 
     @cached_property
     def steps(self) -> StepRates | None:
@@ -84,6 +91,46 @@ class Claimants:
         nodes = track.shape.nodes or -(-gpus // self._width[kind])
         return self._beliefs.speeds.speed(track.job, kind, gpus, nodes)
 
+    def rates_together(self, tracks: Sequence[Track]) -> Sequence[tuple[float, ...]]:
+        """Of one job alone, or of two side by side."""
+        if len(tracks) == 1:
+            return [self.rates(tracks[0])]
+        first, second = tracks
+        return self._pair_rates((self.sort(first), self.sort(second), self.kinds), first, second)
+
+    def sort(self, track: Track) -> str:
+        """What tells how fast it is beside others; "": it can share its GPUs with nobody."""
+        shape, job = track.shape, track.job
+        if not shape.bare or track.pinned or not job.model or job.elastic or job.options:
+            return ""
+        return f"{shape.gpus} {job.model}"
+
+    def side_by_side(self, sorts: Mapping[str, Track]) -> SideBySide:
+        """Rates of all pairs of these that are known; as many GPUs each, on those of one."""
+        found = {}
+        for one, first in sorts.items():
+            for other, second in sorts.items():
+                if first.shape.gpus == second.shape.gpus:
+                    rates = self._pair_rates((one, other, self.kinds), first, second)
+                    if any(rates[0]):
+                        found[one, other] = rates
+        return found
+
+    def _pair_rates(
+        self, key: tuple[str, str, tuple[str, ...]], first: Track, second: Track
+    ) -> PairRates:
+        known = self._beliefs.sides
+        if key not in known:
+            both = [self._pair_rate(first, second, kind) for kind in self.kinds]
+            known[key] = tuple([own for own, _ in both]), tuple([own for _, own in both])
+        return known[key]
+
+    def _pair_rate(self, first: Track, second: Track, kind: str) -> tuple[float, float]:
+        if self._beliefs.steps is not None:
+            return self._beliefs.steps.pair_steps_per_s(first.job, second.job, kind)
+        parts = beside(self._beliefs.speeds, first.job, second.job, kind)
+        return parts[0] * self._rate(first, kind), parts[1] * self._rate(second, kind)
+
     def left(self, track: Track) -> float:
         """In the same steps."""
         job = track.job
@@ -125,6 +172,7 @@ class Claimants:
             job.user,
             None if job.deadline is None else max(job.deadline - now, _LEAST_S),
             tuple(account.shares),
+            self.sort(track),
         )
 
 

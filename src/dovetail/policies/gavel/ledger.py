@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from dovetail.core.model import Seconds
-from dovetail.policies.gavel.problem import Shares
+from dovetail.policies.gavel.problem import Shares, members
 
 
 class Lease(NamedTuple):
-    """One job's turn of the round: on GPUs of which kind, and until when it has work."""
+    """One job's or pair's turn of the round: on GPUs of which kind, and until when it has work."""
 
     kind: int
     until: Seconds
@@ -22,7 +22,7 @@ class Lease(NamedTuple):
 
 @dataclass(slots=True)
 class ShareAccount:
-    """What one job is to have, since the last reset, and has had on each kind."""
+    """What one job or pair is to have, since the last reset, and has had on each kind."""
 
     had_s: list[Seconds]  # with half a round to begin with, so that shares can be compared at once
     owed_s: list[Seconds]  # of earlier resets: what it was to have less what it had
@@ -34,7 +34,7 @@ class ShareAccount:
 
 @dataclass(slots=True)
 class RoundLedger:
-    """The accounts of all jobs, and the round that runs."""
+    """The accounts of all jobs and pairs, and the round that runs."""
 
     kinds: list[str]
     half_round_s: Seconds
@@ -49,13 +49,23 @@ class RoundLedger:
 
     def meet(self, job_ids: Sequence[str]) -> None:
         """These are the jobs there are."""
-        gone = self.accounts.keys() - set(job_ids)
-        for job_id in gone:
-            del self.accounts[job_id]
+        there = set(job_ids)
+        gone = [name for name in self.accounts if not there.issuperset(members(name))]
+        for name in gone:
+            del self.accounts[name]
         new = [job_id for job_id in job_ids if job_id not in self.accounts]
         for job_id in new:
             self.accounts[job_id] = ShareAccount(self._half(), [0.0] * len(self.kinds))
         self.changed = self.changed or bool(gone or new)
+
+    def _open(self, pair: str) -> None:
+        """As if it had been there at the last reset, when both of its jobs were."""
+        nothing = [0.0] * len(self.kinds)
+        self.accounts[pair] = ShareAccount(self._half(), self._half(), nothing)
+
+    @property
+    def pairs(self) -> list[str]:
+        return [name for name in self.accounts if len(members(name)) > 1]
 
     def _half(self) -> list[Seconds]:
         return [self.half_round_s] * len(self.kinds)
@@ -63,10 +73,11 @@ class RoundLedger:
     def book(self, now: Seconds) -> None:
         """The round is over: who ran had its time, from the end of the round before on."""
         for job_id, lease in self.leases.items():
+            if job_id not in self.accounts:
+                self._open(job_id)
             had_s = lease.until - self.ended_at
             self.had_s[lease.kind] += had_s
-            if job_id in self.accounts:
-                self.accounts[job_id].had_s[lease.kind] += had_s
+            self.accounts[job_id].had_s[lease.kind] += had_s
         if self.leases:
             self.ended_at = now
         self.leases = {}
@@ -83,6 +94,9 @@ class RoundLedger:
                 account.owed_s[kind] += due_s - (account.had_s[kind] - self.half_round_s)
             account.had_s = self._half()
             account.shares = list(shares.get(job_id, ()))
+        for name in shares.keys() - self.accounts.keys():
+            self._open(name)
+            self.accounts[name].shares = list(shares[name])
         self.had_s = [self.half_round_s * len(self.accounts)] * len(self.kinds)
         self.reset_at = now
         self.changed = False

@@ -12,14 +12,14 @@ from dovetail.core.model import Seconds
 from dovetail.core.plan import Place, Plan
 from dovetail.core.view import View
 from dovetail.models.cost import Costs
-from dovetail.policies.gavel.choosing import KindOrder, RoundChoice, RoundContender, choose
+from dovetail.policies.gavel.choosing import KindOrder, RoundChoice, RoundContender, Together, choose
 from dovetail.policies.gavel.claiming import RoundBeliefs, prices
 from dovetail.policies.gavel.dividing import divided, joined
 from dovetail.policies.gavel.ledger import RoundLedger
 from dovetail.policies.gavel.problem import Allocation, AllocationProblem
 from dovetail.policies.gavel.recorded import recorded
 from dovetail.policies.gavel.rounds import RoundTurn, started_without_gpus, under_way
-from dovetail.policies.gavel.solving import OBJECTIVES, allocated
+from dovetail.policies.gavel.solving import OBJECTIVES, WITH_PAIRS, allocated
 from dovetail.policies.gavel.trading import fair_with_trades, in_strides
 from dovetail.policies.placement import consolidated
 from dovetail.policies.rounds import Turn
@@ -57,7 +57,7 @@ class InRounds:
             return notes
         turn = RoundTurn(view, self._beliefs, self.name)
         if turn.is_due(self.reset_s):
-            turn.take(self.shares(turn.problem(self.prices(turn.claimants.kinds))))
+            turn.take(self.shares(self._problem(turn)))
         return turn.actions(self.choose, self.place)
 
     # The same in parts, for a daemon that lets the solver think beside its loop (`policies.solving`):
@@ -73,7 +73,15 @@ class InRounds:
     def pose(self, view: View) -> AllocationProblem | None:
         turn = RoundTurn(view, self._beliefs, self.name)
         due = turn.is_due(self.reset_s)
-        return turn.problem(self.prices(turn.claimants.kinds)) if due else None
+        return self._problem(turn) if due else None
+
+    def _problem(self, turn: RoundTurn) -> AllocationProblem:
+        return turn.problem(self.prices(turn.claimants.kinds), self.packs)
+
+    @property
+    def packs(self) -> bool:
+        """May two jobs share the GPUs of one?"""
+        return False
 
     def solve(self, problem: AllocationProblem) -> SolverAnswer:
         found = self.shares(problem)
@@ -93,7 +101,11 @@ class InRounds:
         return ()
 
     def choose(
-        self, ledger: RoundLedger, contenders: Sequence[RoundContender], free: Sequence[float]
+        self,
+        ledger: RoundLedger,
+        contenders: Sequence[RoundContender],
+        free: Sequence[float],
+        together: Together,
     ) -> list[RoundChoice]:
         return choose(ledger, contenders, free, range(len(ledger.kinds)))
 
@@ -119,6 +131,7 @@ class Gavel(InRounds):
     seed: int = 0
     allocations: str = ""
     parts: int = 1
+    packing: bool = False
 
     def __post_init__(self) -> None:
         InRounds.__post_init__(self)
@@ -126,6 +139,13 @@ class Gavel(InRounds):
             raise ValueError(f"parts={self.parts}: give 1 or more")
         if self.objective not in OBJECTIVES:
             raise ValueError(f"objective={self.objective}: give one of {', '.join(OBJECTIVES)}")
+        if self.packing and not (self.aware and self.objective in WITH_PAIRS):
+            what = ", ".join(WITH_PAIRS)
+            raise ValueError(f"packing=true: give an objective that packs ({what}), and aware=true")
+
+    @property
+    def packs(self) -> bool:
+        return self.packing or self.objective == "gandiva"
 
     @cached_property
     def _orders(self) -> dict[int, KindOrder]:
@@ -146,9 +166,15 @@ class Gavel(InRounds):
         return prices(self.costs, kinds) if self.objective.startswith("cost") else ()
 
     def choose(
-        self, ledger: RoundLedger, contenders: Sequence[RoundContender], free: Sequence[float]
+        self,
+        ledger: RoundLedger,
+        contenders: Sequence[RoundContender],
+        free: Sequence[float],
+        together: Together,
     ) -> list[RoundChoice]:
-        return choose(ledger, contenders, free, self._order(ledger), self.objective != "fifo")
+        idle_too = self.objective != "fifo"
+        pairs = together if self.packs else None
+        return choose(ledger, contenders, free, self._order(ledger), idle_too, pairs)
 
     def _order(self, ledger: RoundLedger) -> Sequence[int]:
         """As the nodes joined; shuffled for who sees no difference, or the first would be full."""
@@ -198,6 +224,10 @@ class GandivaFair(InRounds):
         return fair_with_trades(problem)
 
     def choose(
-        self, ledger: RoundLedger, contenders: Sequence[RoundContender], free: Sequence[float]
+        self,
+        ledger: RoundLedger,
+        contenders: Sequence[RoundContender],
+        free: Sequence[float],
+        together: Together,
     ) -> list[RoundChoice]:
         return in_strides(ledger, contenders, free)

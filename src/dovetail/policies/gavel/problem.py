@@ -1,12 +1,31 @@
-"""What an allocation is worked out from: plain data, no view and no track."""
+"""What an allocation is worked out from: plain data, no view and no track.
+
+Shares are of a job, or of a pair: two jobs that share all of their GPUs have them as one, under a name
+of its own. The job that came first is the first of the pair.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
-Shares: TypeAlias = Mapping[str, tuple[float, ...]]  # by job: its part of the time on each GPU kind
+# By job or pair: its part of the time on each GPU kind.
+Shares: TypeAlias = Mapping[str, tuple[float, ...]]
+# By the sorts of two jobs: how fast they are side by side, on each GPU kind.
+SideBySide: TypeAlias = Mapping[tuple[str, str], tuple[tuple[float, ...], tuple[float, ...]]]
+
+_AND: Final = "\n"  # in no job's name
+
+
+def pair_of(first: str, second: str) -> str:
+    """The name of a pair."""
+    return f"{first}{_AND}{second}"
+
+
+def members(name: str) -> list[str]:
+    """The jobs behind the name of a job or a pair."""
+    return name.split(_AND)
 
 
 class RateClaim(NamedTuple):
@@ -25,6 +44,7 @@ class RateClaim(NamedTuple):
     owner: str = ""  # the user, for shares in two levels
     due_in_s: float | None = None
     had: tuple[float, ...] = ()  # its part of each kind until now
+    sort: str = ""  # jobs of one sort are alike beside others; "": it shares its GPUs with nobody
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +56,8 @@ class AllocationProblem:
     claims: tuple[RateClaim, ...]
     prices: tuple[float, ...] = ()  # of an hour of a GPU of each kind; none: all the same
     at: float = 0.0  # when this is asked
+    side_by_side: SideBySide = field(default_factory=dict)
+    paired: tuple[str, ...] = ()  # pairs there have been, of jobs that are still there
 
 
 @dataclass(frozen=True, slots=True)

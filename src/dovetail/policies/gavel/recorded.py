@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import csv
+import re
 from functools import cache
 
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Seconds
-from dovetail.policies.gavel.problem import Allocation, AllocationProblem, Shares
+from dovetail.policies.gavel.problem import (
+    Allocation,
+    AllocationProblem,
+    Shares,
+    members,
+    pair_of,
+)
 
+_PAIR = re.compile(r"\((\S+), (\S+)\)")
 _SOON_S = 1.0  # a reset is the recorded one if it is no further from it
 
 
@@ -23,12 +31,18 @@ def read_allocations(path: str) -> tuple[tuple[Seconds, Shares, tuple[str, ...]]
             kinds = tuple(name for name in names if name not in ("time", "job"))
             for row in rows:
                 shares = tuple(float(row[kind]) for kind in kinds)
-                found.setdefault(float(row["time"]), {})[row["job"]] = shares
+                found.setdefault(float(row["time"]), {})[_name_of(row["job"])] = shares
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise BadInput(
             f"{path} holds no allocations ({error}); give the columns time,job and one for each kind"
         ) from None
     return tuple((at, shares, kinds) for at, shares in sorted(found.items()))
+
+
+def _name_of(text: str) -> str:
+    """Gavel's name of a pair is `(3, 4)`."""
+    pair = _PAIR.fullmatch(text)
+    return pair_of(pair[1], pair[2]) if pair else text
 
 
 def recorded(path: str, problem: AllocationProblem) -> Allocation:
@@ -41,5 +55,7 @@ def recorded(path: str, problem: AllocationProblem) -> Allocation:
         )
     nothing = (0.0,) * len(kinds)
     order = [kinds.index(kind) for kind in problem.kinds]
+    there = {claim.job_id for claim in problem.claims}
     rows = {claim.job_id: shares.get(claim.job_id, nothing) for claim in problem.claims}
+    rows |= {name: row for name, row in shares.items() if there.issuperset(members(name))}
     return Allocation({job_id: tuple([row[i] for i in order]) for job_id, row in rows.items()})

@@ -30,6 +30,7 @@ GREEDY: Final = {
     "shortest": shortest_first,
 }
 OBJECTIVES: Final = (*PROGRAMS, *GREEDY)
+WITH_PAIRS: Final = (*PROGRAMS, 'fifo')
 
 
 def kind_blind(problem: AllocationProblem, all_alike: bool) -> AllocationProblem:

@@ -116,21 +116,21 @@ def _stride(
     had: dict[str, float] = {}
     tickets: dict[str, float] = {}
     for one in contenders:
-        account, user = ledger.accounts[one.job_id], one.owner
+        account, user = ledger.accounts[one.name], one.owner
         lines.setdefault(user, []).append(one)
         had_s = account.had_s[kind] - ledger.half_round_s - account.owed_s[kind]
         had[user] = had.get(user, 0.0) + one.gpus * had_s
         share = account.shares[kind] if account.shares else 0.0
         tickets[user] = tickets.get(user, _LEAST) + share * one.gpus
     for line in lines.values():
-        line.sort(key=lambda one: ledger.accounts[one.job_id].had_s[kind], reverse=True)
+        line.sort(key=lambda one: ledger.accounts[one.name].had_s[kind], reverse=True)
     while lines:
         user = min(lines, key=lambda user: had[user] / tickets[user])
         one = lines[user].pop()
         if not lines[user]:
             del lines[user]
-        if one.job_id not in chosen and one.gpus <= left:
+        if one.name not in chosen and one.gpus <= left:
             left -= one.gpus
             had[user] += one.gpus * 2.0 * ledger.half_round_s
-            runs = bool(ledger.accounts[one.job_id].shares)
-            chosen[one.job_id] = RoundChoice(one.job_id, kind, runs)
+            runs = bool(ledger.accounts[one.name].shares)
+            chosen[one.name] = RoundChoice(one.name, kind, runs)

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import inf
 from os import PathLike, fspath
 from os.path import exists, isdir
 from pathlib import Path
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 from dovetail.core.errors import BadInput
 from dovetail.models.speed_table import Hardware, ModelType, SpeedTable, model_type, plain
@@ -39,22 +39,34 @@ _OWN = "model,kind,gpus,steps_per_s"
 Measured = tuple[ModelType, Hardware, float]
 
 
+class MeasuredPair(NamedTuple):
+    """Two models side by side on the same GPUs."""
+
+    models: tuple[ModelType, ModelType]
+    hardware: Hardware
+    speeds: tuple[float, float]
+
+
 def read_speed_table(path: str | PathLike[str], reference: str = "") -> SpeedTable:
     """`FILE` or, if a file holds several tables, `FILE#NAME`. Repeated measurements are averaged,
     except in our own CSV, where they are a mistake; 0 means not measured."""
     source = fspath(path)
     file, part = _file_and_part(source)
     sums: dict[ModelType, dict[Hardware, list[float]]] = {}
-    for model, hardware, speed in _rows(file, part):
-        if speed > 0:
+    pairs: dict[tuple[ModelType, ModelType], dict[Hardware, tuple[float, float]]] = {}
+    for found in _rows(file, part):
+        if isinstance(found, MeasuredPair):
+            pairs.setdefault(found.models, {})[found.hardware] = found.speeds
+        elif found[2] > 0:
+            model, hardware, speed = found
             sums.setdefault(model, {}).setdefault(hardware, []).append(speed)
     speeds = {
-        model: {hardware: sum(found) / len(found) for hardware, found in rows.items()}
+        model: {hardware: sum(each) / len(each) for hardware, each in rows.items()}
         for model, rows in sums.items()
     }
     if not speeds:
         raise BadInput(_why_empty(file, part))
-    return SpeedTable(speeds, reference)
+    return SpeedTable(speeds, reference, pairs)
 
 
 def _why_empty(file: str, part: str) -> str:
@@ -71,7 +83,7 @@ def _file_and_part(source: str) -> tuple[str, str]:
     return file, part
 
 
-def _rows(file: str, part: str) -> Iterator[Measured]:
+def _rows(file: str, part: str) -> Iterator[Measured | MeasuredPair]:
     if isdir(file):
         _only_table(file, part)
         return folder_rows(Path(file))
@@ -88,7 +100,7 @@ def _only_table(file: str, part: str) -> None:
         raise BadInput(f"{file} holds one table without a name; leave out #{part}")
 
 
-def _reader(header: Header, part: str) -> Read[Measured | None]:
+def _reader(header: Header, part: str) -> Read[Measured | MeasuredPair | None]:
     if "table" not in header:
         _only_table(header.source, part)
     if "job_type" in header and "steps_per_s" in header:
@@ -129,28 +141,33 @@ def _own(header: Header) -> Read[Measured | None]:
     return measured
 
 
-def _gavel_flat(header: Header, part: str) -> Read[Measured | None]:
-    """Jobs alone on their GPUs; rows with a second job are for policies that pair."""
+def _gavel_flat(header: Header, part: str) -> Read[Measured | MeasuredPair | None]:
+    """Jobs alone on their GPUs or, where a row names a second one, beside it."""
     model, kind = column(header, "job_type", _type), column(header, "gpu", label)
     gpus, speed = (
         column(header, "scale_factor", positive(whole)),
         column(header, "steps_per_s", amount),
     )
     other = column(header, "co_job_type", label) if "co_job_type" in header else _no_text
+    its_speed = column(header, "co_steps_per_s", blank_or(amount)) if "co_job_type" in header else None
     table = column(header, "table", label) if "table" in header else _no_text
     wanted = part
 
-    def measured(row: Row) -> Measured | None:
+    def measured(row: Row) -> Measured | MeasuredPair | None:
         nonlocal wanted
         wanted = wanted or table(row)  # the first table of the file, unless one is named
-        if other(row) or table(row) != wanted:
+        if table(row) != wanted:
             return None
-        return _as_gavel(model(row), kind(row), gpus(row), speed(row))
+        alone = _as_gavel(model(row), kind(row), gpus(row), speed(row))
+        if not other(row) or alone is None or its_speed is None:
+            return None if other(row) else alone
+        both = alone[0], model_type(other(row))
+        return MeasuredPair(both, alone[1], (alone[2], its_speed(row) or 0.0))
 
     return measured
 
 
-def _gavel_json(file: str) -> Iterator[Measured]:
+def _gavel_json(file: str) -> Iterator[Measured | MeasuredPair]:
     with opened(file) as text:
         try:
             kinds = json.load(text)
@@ -172,6 +189,17 @@ def _gavel_json(file: str) -> Iterator[Measured]:
             measured = _as_gavel(model_type(found["model"]), kind, int(found["gpus"]), alone)
             if measured is not None:
                 yield measured
+                yield from _gavel_pairs(measured, speeds)
+
+
+def _gavel_pairs(own: Measured, speeds: Mapping[str, object]) -> Iterator[MeasuredPair]:
+    """As many GPUs each: Gavel's rows of other numbers are not for pairs."""
+    for key, both in speeds.items():
+        found = _GAVEL_KEY.fullmatch(key)
+        if found is None or int(found["gpus"]) != own[1].gpus:
+            continue
+        if isinstance(both, list) and len(both) == 2 and all(map(_is_speed, both)):
+            yield MeasuredPair((own[0], model_type(found["model"])), own[1], (both[0], both[1]))
 
 
 def _is_speed(value: object) -> TypeGuard[float]:

@@ -10,11 +10,11 @@ from typing import Final, TypeAlias, final
 from dovetail.core.entries import Event, Paced, Reported, Started
 from dovetail.core.errors import UnfinishedRun
 from dovetail.core.model import WHOLE_GPU, Job, Node, Placement, Seconds, gpus_of
-from dovetail.models.course import Course, Milestone
+from dovetail.models.course import Course, Milestone, SharingCourse
 from dovetail.models.workload import Arrival, Going
 
 Speed: TypeAlias = Callable[[Job, Placement, Sequence[Node]], float]
-Interference: TypeAlias = Callable[[Job, Job], float]
+Interference: TypeAlias = Callable[[Job, Job, str], float]
 
 heappush: Final = heapq.heappush  # final, so that compiled code need not look it up
 
@@ -140,6 +140,8 @@ class Stints:
         placement, course = life.placement, life.course
         assert placement is not None
         if course is not None:
+            if placement.share < life.job.share and isinstance(course, SharingCourse):
+                course.meet([other.course for other in self._beside(life, placement)])
             life.next = course.begin(life.working_since, placement, self._nodes)
             return course.speed
         rate = 1.0 if self._speed is None else self._speed(life.job, placement, self._nodes)
@@ -152,13 +154,17 @@ class Stints:
         part = placement.share / life.job.share
         if self._interference is None:
             return part
+        kind = self._nodes[placement.slices[0].node].kind
         others = [
-            self._interference(life.job, other.job)
-            for gpu in gpus_of(placement)
-            for other in self._sharers[gpu]
-            if other is not life
+            self._interference(life.job, other.job, kind)
+            for other in self._beside(life, placement)
         ]
         return min(others, default=1.0)
+
+    def _beside(self, life: SimulatedJob, placement: Placement) -> list[SimulatedJob]:
+        """The others on its GPUs, each once for every GPU."""
+        sharers = self._sharers
+        return [own for gpu in gpus_of(placement) for own in sharers[gpu] if own is not life]
 
     def _push_start(self, life: SimulatedJob) -> None:
         """Note when it will be at work."""
@@ -314,7 +320,8 @@ class Stints:
     def _share(self, life: SimulatedJob, placement: Placement) -> None:
         for gpu in gpus_of(placement):
             self._sharers.setdefault(gpu, []).append(life)
-        self._slow_neighbours(self._reports, life, placement)
+        if self._interference is not None or life.course is not None:
+            self._slow_neighbours(self._reports, life, placement)
 
     def _unshare(self, events: list[Event], life: SimulatedJob) -> None:
         placement = life.placement
@@ -325,14 +332,13 @@ class Stints:
             self._sharers[gpu].remove(life)
             if not self._sharers[gpu]:
                 del self._sharers[gpu]
-        self._slow_neighbours(events, life, placement)
+        if self._interference is not None:  # who is on a course goes on as it was told
+            self._slow_neighbours(events, life, placement)
 
     def _slow_neighbours(
         self, events: list[Event], life: SimulatedJob, placement: Placement
     ) -> None:
         """Someone came or went: the others on these GPUs run at another speed from now on."""
-        if self._interference is None:
-            return
         seen: list[SimulatedJob] = []
         for gpu in gpus_of(placement):
             for other in self._sharers.get(gpu, ()):
