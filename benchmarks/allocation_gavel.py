@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 from time import process_time
 
+from benchmarks import allocation_gavel_pairs
 from benchmarks.lines import Line
 from dovetail import traces
 from dovetail.core.entries import Action, Note
@@ -22,12 +23,12 @@ from dovetail.experiments.experiment import Experiment, simulate
 from dovetail.models.leases import in_leases, steps_per_s
 from dovetail.models.speed_table import SpeedTable
 from dovetail.models.workload import Arrival
-from dovetail.policies.gavel.claiming import RoundBeliefs
+from dovetail.policies.gavel.beliefs import RoundBeliefs
 from dovetail.policies.gavel.policy import Gavel
 from dovetail.policies.gavel.problem import Allocation, AllocationProblem, RateClaim
 from dovetail.policies.gavel.recorded import recorded
 from dovetail.policies.gavel.rounds import RoundTurn
-from dovetail.policies.gavel.solving import OBJECTIVES, allocated
+from dovetail.policies.gavel.solving import OBJECTIVES, WITH_PAIRS, allocated
 from dovetail.predict.duration import Oracle
 from dovetail.predict.speed import AsMeasured
 from dovetail.traces.clusters.cluster_text import read_cluster
@@ -192,6 +193,7 @@ def measured() -> Iterator[Line]:
     yield from _outright()
     yield from _replays()
     yield from _objectives()
+    yield from allocation_gavel_pairs.measured(experiment("b100"))
     yield from _whole_runs()
     yield from _scale()
 
@@ -220,6 +222,8 @@ def _replays() -> Iterator[Line]:
         if alloc.exists():
             found = replayed(name, policy, f"gavel:aware={_sees(policy)}:allocations={alloc}")
             yield _alike(f"Gavel {name} {policy}, replayed", found)
+    pairs = f"gavel:packing=true:allocations={GOLDEN / 'alloc' / 'a60.gandiva.csv'}"
+    yield _alike("Gavel a60 gandiva (pairs), replayed", replayed("a60", "gandiva", pairs))
 
 
 def _sees(policy: str) -> str:
@@ -255,7 +259,8 @@ def _whole_runs() -> Iterator[Line]:
 
 
 def _scale() -> Iterator[Line]:
-    for objective in OBJECTIVES:
+    packing = [f"{objective}:packing=true" for objective in WITH_PAIRS]
+    for objective in (*OBJECTIVES, *packing):
         seconds, _ = _decision(f"gavel:objective={objective}", 500, 1000)
         what = f"gavel {objective}: a decision, 1,000 GPUs, 500 jobs"
         yield Line(what, f"{seconds:.2f} s", "1 s", seconds < 1.0)

@@ -30,6 +30,12 @@ def test_the_rounds_are_equal_where_the_allocations_are() -> None:
     assert replayed("a60", "max_min_fairness_perf", f"gavel:allocations={file}").furthest_s < 1e-3
 
 
+def test_the_rounds_are_equal_with_pairs_of_jobs_on_the_gpus_of_one() -> None:
+    file = GOLDEN / "alloc" / "a60.gandiva.csv"
+    run = replayed("a60", "gandiva", f"gavel:packing=true:allocations={file}")
+    assert run.furthest_s < 1e-3
+
+
 def test_the_short_form_of_a_trace_is_the_same() -> None:
     long, short = experiment("c40"), experiment("c40", suffix="csv")
     assert [a.job for a in long.arrivals] == [a.job for a in short.arrivals]

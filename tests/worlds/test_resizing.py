@@ -23,7 +23,7 @@ from dovetail.core.model import Interruption, JobId, Node, Placement, Seconds
 from dovetail.core.plan import Plan
 from dovetail.core.state import State
 from dovetail.core.view import View
-from dovetail.models.course import Milestone, Told
+from dovetail.models.course import Course, Milestone, Told
 from dovetail.models.speed import by_kind_and_placement
 from dovetail.models.workload import Arrival
 from dovetail.policies.placement import consolidated
@@ -182,6 +182,9 @@ class Halves:
     def _next(self) -> Milestone:
         goal = 50.0 if self.done_s < 50.0 else 100.0
         return Milestone(self.began + (goal - self.done_s) / self.speed, goal == 100.0)
+
+    def meet(self, others: Sequence[Course | None]) -> None:
+        """As fast beside others as alone."""
 
     def reach(self, at: Seconds) -> tuple[Told, Milestone]:
         self.done_s, self.began = 50.0, at

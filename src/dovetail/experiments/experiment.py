@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from time import process_time
 from traceback import extract_tb
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import orjson
 
@@ -42,6 +42,11 @@ from dovetail.results.charges import Charges
 from dovetail.results.outcomes import Outcomes, summarise
 from dovetail.results.record import RunRecord
 from dovetail.worlds.simulated import NodeEvent, SimulatedCluster
+
+if TYPE_CHECKING:
+    from dovetail.models.speed import Interference
+
+_BY_TURNS = 0.5  # the speed of each of two jobs on one GPU that take turns there
 
 
 @dataclass(frozen=True)
@@ -123,7 +128,7 @@ class Experiment:
         )
 
     def world(self) -> SimulatedCluster:
-        from dovetail.models.speed import by_kind_and_placement, by_table, same_for_all_pairs
+        from dovetail.models.speed import by_kind_and_placement, by_table
 
         power = self.charged().power
         uneven = (
@@ -145,8 +150,18 @@ class Experiment:
             node_events=self.node_events,
             failures=None if self.failures is None else self.failures.of_seed(),
             speed=speed if uneven or self.speed_table is not None else None,
-            interference=None if self.pair_speed is None else same_for_all_pairs(self.pair_speed),
+            interference=self._interference(),
         )
+
+    def _interference(self) -> Interference | None:
+        """How fast jobs are that share GPUs: as measured, or all alike; None: by their parts of it."""
+        from dovetail.models.speed import pairs_by_table, same_for_all_pairs
+
+        if self.pair_speed is not None:
+            return same_for_all_pairs(self.pair_speed)
+        if self.speed_table is None or not self.speed_table.pairs:
+            return None
+        return pairs_by_table(self.speed_table, otherwise=_BY_TURNS)
 
     def _told_of_each_other(self) -> Sequence[Arrival]:
         """Made anew for each world: a run must not know what was seen in another."""

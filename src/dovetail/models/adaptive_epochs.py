@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, final
 
 from dovetail.core.model import Node, Placement, Seconds
 from dovetail.models.applications import Application, Counts, lowest_rotation, packed
-from dovetail.models.course import Milestone, Told
+from dovetail.models.course import Course, Milestone, Told
 from dovetail.models.epochs import TrainingRun
 from dovetail.models.goodput import BatchRange, GradientNoise
 from dovetail.models.goodput_agent import BatchAgent
@@ -98,6 +98,9 @@ class AdaptiveCourse:
         self._kind = nodes[placement.slices[0].node].kind
         self._counts = tuple([mask.bit_count() for _, mask in placement.slices])
         return self._go_on(at)
+
+    def meet(self, others: Sequence[Course | None]) -> None:
+        """As fast beside others as alone."""
 
     def reach(self, at: Seconds) -> tuple[Told, Milestone]:
         piece = self._piece

@@ -7,7 +7,7 @@ about it changes; nothing ticks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol
 
 from dovetail.core.model import Node, Placement, Seconds
 
@@ -37,6 +37,9 @@ class Course(Protocol):
         """It is at work there from then on; that may be later than now. Called again, after `halt`,
         whenever it gets other GPUs, or the same once more."""
 
+    def meet(self, others: Sequence[Course | None]) -> None:
+        """These share its GPUs when it begins next; told before `begin`, of those that share at all."""
+
     def reach(self, at: Seconds) -> tuple[Told, Milestone]:
         """The milestone, which was not the end, is here: what it tells, and what comes next."""
 
@@ -46,14 +49,6 @@ class Course(Protocol):
 
     def lose(self, work_s: Seconds) -> None:
         """So much of what was done is lost."""
-
-
-@runtime_checkable
-class SharingCourse(Course, Protocol):
-    """One that depends on who shares its GPUs."""
-
-    def meet(self, others: Sequence[Course | None]) -> None:
-        """These do when it begins next; that comes before `begin`."""
 
 
 class CourseMaker(Protocol):

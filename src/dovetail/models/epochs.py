@@ -15,7 +15,7 @@ from typing import Final, final
 
 from dovetail.core.model import Interruption, Job, JobId, Node, Placement, Seconds
 from dovetail.models.applications import Application, Counts, packed
-from dovetail.models.course import Milestone, Told
+from dovetail.models.course import Course, Milestone, Told
 from dovetail.models.workload import Arrival
 
 MEASURED: Final = "measured"  # what a sample is worth is as the gradients say
@@ -159,6 +159,9 @@ class EpochCourse:
         self._rates = self._run.rates(tuple([mask.bit_count() for _, mask in placement.slices]))
         self._at = at
         return self._next()
+
+    def meet(self, others: Sequence[Course | None]) -> None:
+        """As fast beside others as alone."""
 
     def reach(self, at: Seconds) -> tuple[Told, Milestone]:
         self._progress = self._done[self._epoch]

@@ -12,7 +12,7 @@ from typing import Final, final
 
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Job, Node, Placement, Seconds
-from dovetail.models.course import Milestone, Told
+from dovetail.models.course import Course, Milestone, Told
 from dovetail.models.speed_table import Hardware, SpeedTable, model_type
 from dovetail.models.workload import Arrival
 

@@ -42,11 +42,18 @@ class ShareSystem(Protocol):
 
 
 class ShareColumns(Protocol):
-    """What shares can be had. Constraints are in the order: time of jobs, GPUs of kinds, steps of jobs."""
+    """What shares can be had. Constraints are in this order: jobs' time, kinds' GPUs, jobs' steps."""
 
-    jobs: int
-    counts: Array  # GPUs of each kind
-    able: Array  # by column: 0 where it cannot be at all
+    @property
+    def jobs(self) -> int: ...
+
+    @property
+    def counts(self) -> Array:
+        """GPUs of each kind."""
+
+    @property
+    def able(self) -> Array:
+        """By column: 0 where it cannot be at all."""
 
     def begin(self) -> Array:
         """Shares well inside: everybody has half of an equal part."""
@@ -73,6 +80,8 @@ class Central:
     gap: float
     solved: bool
     limits: Array  # prices of all jobs' time, then of all kinds' GPUs
+    worth: float  # of all shares, by their costs
+    columns: ShareColumns  # that the shares are of
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +161,9 @@ class _Method:
 
     def found(self, point: _Point, gap: float, solved: bool) -> Central:
         x, prices, needs = point.v[: self.width], point.w[self.width :], self.needs_from
-        return Central(x, point.t, prices[needs:], gap, solved, prices[:needs])
+        worth = -float(self.costs @ x)
+        limits, columns = prices[:needs], self.columns
+        return Central(x, point.t, prices[needs:], gap, solved, limits, worth, columns)
 
 
 class _Newton:

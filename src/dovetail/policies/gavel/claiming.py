@@ -3,45 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Final, TypeAlias, cast, final
+from typing import Final, final
 
 from dovetail.core.model import WHOLE_GPU, Seconds
 from dovetail.core.track import Track
 from dovetail.core.view import View
 from dovetail.models.cost import Costs
 from dovetail.models.leases import lease_steps
+from dovetail.policies.gavel.beliefs import PairRates, RoundBeliefs
 from dovetail.policies.gavel.ledger import ShareAccount
 from dovetail.policies.gavel.problem import RateClaim, SideBySide
-from dovetail.predict.duration import Predictor
-from dovetail.predict.speed import SpeedPredictor, beside
-from dovetail.predict.step_rates import StepRates
-
-PairRates: TypeAlias = tuple[tuple[float, ...], tuple[float, ...]]
+from dovetail.predict.speed import beside
 
 _LEAST_S: Final = 1.0  # that a job is believed to need yet, whatever was predicted
-
-
-@dataclass(frozen=True)
-class RoundBeliefs:
-    """How long jobs are, and how fast where."""
-
-    predictor: Predictor
-    speeds: SpeedPredictor
-    round_s: Seconds
-    whole_steps: bool  # is a lease so many whole steps, and idle from there on?
-
-    @cached_property
-    def sides(self) -> dict[tuple[str, str, tuple[str, ...]], PairRates]:
-        """Of pairs, as found so far: by the sorts of both jobs, and the kinds."""
-        return {}
-
-    @cached_property
-    def steps(self) -> StepRates | None:
-        """Where steps are known, and count."""
-        known = self.whole_steps and isinstance(self.speeds, StepRates)
-        return cast(StepRates, self.speeds) if known else None
 
 
 @final

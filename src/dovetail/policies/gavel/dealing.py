@@ -27,9 +27,14 @@ _HALF: Final = WHOLE_GPU // 2  # of a GPU, for each of a pair
 class Round(Protocol):
     """What is dealt out, and for whom."""
 
-    view: View
-    ledger: RoundLedger
-    claimants: Claimants
+    @property
+    def view(self) -> View: ...
+
+    @property
+    def ledger(self) -> RoundLedger: ...
+
+    @property
+    def claimants(self) -> Claimants: ...
 
     @property
     def renews(self) -> bool:

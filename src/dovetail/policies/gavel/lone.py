@@ -1,4 +1,4 @@
-"""Shares of jobs that are alone on their GPUs: only the kinds join them, so each is eliminated by itself."""
+"""Shares of jobs alone on their GPUs: only the kinds join them, so each is eliminated by itself."""
 
 from __future__ import annotations
 
@@ -39,9 +39,7 @@ class LoneColumns:
         found: Array = (own + self.column * cap + self.rates * fair).ravel()
         return found
 
-    def system(
-        self, d: Array, ratio: Array, slopes: Array, bend: float, moves: bool
-    ) -> LoneSystem:
+    def system(self, d: Array, ratio: Array, slopes: Array, bend: float, moves: bool) -> LoneSystem:
         return LoneSystem(self, d, ratio, slopes, bend, moves)
 
 

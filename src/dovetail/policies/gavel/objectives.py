@@ -105,12 +105,12 @@ def finish_time(table: RateTable) -> Allocation:
 
 def max_sum(table: RateTable) -> Allocation:
     """The most steps a second in all."""
-    return _most_worth(table, table.rates, np.zeros(len(table.claims)))
+    return _most_worth(table, np.ones(len(table.counts)), np.zeros(len(table.claims)))
 
 
 def least_cost(table: RateTable) -> Allocation:
     """The most steps a second for each unit of money an hour, summed over jobs."""
-    return _most_worth(table, table.rates / _prices(table), np.zeros(len(table.claims)))
+    return _most_worth(table, 1.0 / _prices(table), np.zeros(len(table.claims)))
 
 
 def least_cost_in_time(table: RateTable) -> Allocation:
@@ -119,7 +119,7 @@ def least_cost_in_time(table: RateTable) -> Allocation:
     needed = table.column("left") / table.fastest / np.maximum(due, 1e-9)
     if not needed.any() or table.most(needed).figure < 1.0:
         needed = np.zeros(len(due))
-    return _most_worth(table, table.rates / _prices(table), needed * (1.0 - _LEEWAY))
+    return _most_worth(table, 1.0 / _prices(table), needed * (1.0 - _LEEWAY))
 
 
 def _prices(table: RateTable) -> Array:
@@ -127,5 +127,6 @@ def _prices(table: RateTable) -> Array:
 
 
 def _most_worth(table: RateTable, worth: Array, needed: Array) -> Allocation:
+    """Of steps a second on each kind."""
     found = table.within(needed, worth)
-    return table.allocation(found, float(worth.ravel() @ found.shares))
+    return table.allocation(found, found.figure)

@@ -12,14 +12,21 @@ from dovetail.core.model import Seconds
 from dovetail.core.plan import Place, Plan
 from dovetail.core.view import View
 from dovetail.models.cost import Costs
-from dovetail.policies.gavel.choosing import KindOrder, RoundChoice, RoundContender, Together, choose
-from dovetail.policies.gavel.claiming import RoundBeliefs, prices
+from dovetail.policies.gavel.beliefs import RoundBeliefs
+from dovetail.policies.gavel.choosing import (
+    KindOrder,
+    RoundChoice,
+    RoundContender,
+    Together,
+    choose,
+)
+from dovetail.policies.gavel.claiming import prices
 from dovetail.policies.gavel.dividing import divided, joined
 from dovetail.policies.gavel.ledger import RoundLedger
 from dovetail.policies.gavel.problem import Allocation, AllocationProblem
 from dovetail.policies.gavel.recorded import recorded
 from dovetail.policies.gavel.rounds import RoundTurn, started_without_gpus, under_way
-from dovetail.policies.gavel.solving import OBJECTIVES, WITH_PAIRS, allocated
+from dovetail.policies.gavel.solving import GANDIVA, OBJECTIVES, WITH_PAIRS, allocated
 from dovetail.policies.gavel.trading import fair_with_trades, in_strides
 from dovetail.policies.placement import consolidated
 from dovetail.policies.rounds import Turn
@@ -115,12 +122,14 @@ class Gavel(InRounds):
     """Every job has the share of time on each GPU kind that an objective gives it, in rounds.
 
     `objective` is max-min (fairness in normalised throughput), water-filling, hierarchical (users,
-    then their jobs), finish-time, makespan, max-sum, cost, cost-slo, isolated, fifo or shortest;
-    `aware=false` is the form that sees no difference between kinds. A round ends with its slowest
-    job, after `round_s` at most; shares are worked out anew when jobs have come or gone, at most
-    every `reset_s`, and until then who came waits. Where several allocations are equally good it
-    takes the one in the middle of them. `allocations` names a file of shares to be used instead;
-    `parts` solves for so many equal parts of cluster and jobs (see `pop`).
+    then their jobs), finish-time, makespan, max-sum, cost, cost-slo, isolated, fifo, shortest or
+    gandiva (random pairs, as Gavel's simulator has Gandiva);
+    `aware=false` is the form that sees no difference between kinds, `packing=true` the one in which two
+    jobs of one size may share the GPUs of one, where the speed table says how fast such pairs are.
+    A round ends with its slowest job, after `round_s` at most; shares are worked out anew when jobs
+    have come or gone, at most every `reset_s`, and until then who came waits. Where several
+    allocations are equally good it takes the one in the middle of them. `allocations` names a file of
+    shares to be used instead; `parts` solves for so many equal parts of cluster and jobs (see `pop`).
     """
 
     name = "gavel"
@@ -145,7 +154,7 @@ class Gavel(InRounds):
 
     @property
     def packs(self) -> bool:
-        return self.packing or self.objective == "gandiva"
+        return self.packing or self.objective == GANDIVA
 
     @cached_property
     def _orders(self) -> dict[int, KindOrder]:
@@ -156,7 +165,9 @@ class Gavel(InRounds):
             return recorded(self.allocations, problem)
         problems = divided(problem, self.parts)
         limit_s = self.limit_s / len(problems)
-        return joined([allocated(part, self.objective, self.aware, limit_s) for part in problems])
+        return joined(
+            [allocated(part, self.objective, self.aware, limit_s, self.seed) for part in problems]
+        )
 
     def divided(self, parts: int) -> Gavel:
         """The same, with a program that is solved in so many parts."""

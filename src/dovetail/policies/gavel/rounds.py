@@ -11,9 +11,10 @@ from dovetail.core.model import Seconds
 from dovetail.core.plan import Place, Plan
 from dovetail.core.track import Track
 from dovetail.core.view import View
-from dovetail.policies.gavel.claiming import Claimants, RoundBeliefs
+from dovetail.policies.gavel.beliefs import RoundBeliefs
+from dovetail.policies.gavel.claiming import Claimants
 from dovetail.policies.gavel.dealing import Choose, Dealing
-from dovetail.policies.gavel.ledger import Lease, RoundLedger, ledger_of, running_until
+from dovetail.policies.gavel.ledger import Lease, ledger_of, running_until
 from dovetail.policies.gavel.problem import Allocation, AllocationProblem, members
 
 
@@ -58,9 +59,7 @@ class RoundTurn:
         accounts, claimants = self.ledger.accounts, self.claimants
         claims = [claimants.claim(track, accounts[track.job.id]) for track in claimants.tracks]
         counts = tuple(map(float, claimants.counts))
-        problem = AllocationProblem(
-            claimants.kinds, counts, tuple(claims), prices, self.view.now
-        )
+        problem = AllocationProblem(claimants.kinds, counts, tuple(claims), prices, self.view.now)
         if not packs:
             return problem
         sorts = {own.sort: t for own, t in zip(claims, claimants.tracks, strict=True) if own.sort}
@@ -90,7 +89,9 @@ class RoundTurn:
     def lease(self, name: str, tracks: Sequence[Track], kind: int) -> None:
         """A pair's is over when both have done their part."""
         rates = self.claimants.rates_together(tracks)
-        spans_s = [self.claimants.lease_s(t, own[kind]) for t, own in zip(tracks, rates, strict=True)]
+        spans_s = [
+            self.claimants.lease_s(t, own[kind]) for t, own in zip(tracks, rates, strict=True)
+        ]
         self.ledger.leases[name] = Lease(kind, self.view.now + max(spans_s))
 
     @property

@@ -10,6 +10,7 @@ from operator import mul
 from time import monotonic
 from typing import Final
 
+from dovetail.policies.gavel.gandiva import random_pairs
 from dovetail.policies.gavel.greedy import in_order_of_arrival, isolated, shortest_first
 from dovetail.policies.gavel.problem import Allocation, AllocationProblem
 
@@ -29,8 +30,9 @@ GREEDY: Final = {
     "fifo": in_order_of_arrival,
     "shortest": shortest_first,
 }
-OBJECTIVES: Final = (*PROGRAMS, *GREEDY)
-WITH_PAIRS: Final = (*PROGRAMS, 'fifo')
+GANDIVA: Final = "gandiva"  # shares by chance, so it takes a seed
+OBJECTIVES: Final = (*PROGRAMS, *GREEDY, GANDIVA)
+WITH_PAIRS: Final = (*PROGRAMS, "fifo", GANDIVA)  # that can pack
 
 
 def kind_blind(problem: AllocationProblem, all_alike: bool) -> AllocationProblem:
@@ -52,9 +54,11 @@ def _equally_fast(problem: AllocationProblem) -> AllocationProblem:
 
 
 def allocated(
-    problem: AllocationProblem, objective: str, aware: bool, limit_s: float = inf
+    problem: AllocationProblem, objective: str, aware: bool, limit_s: float = inf, seed: int = 0
 ) -> Allocation:
     """The shares by that objective, within the time."""
+    if objective == GANDIVA:
+        return random_pairs(problem, seed)
     if objective in GREEDY:
         return GREEDY[objective](problem if aware else _equally_fast(problem))
     name, all_alike = PROGRAMS[objective]

@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from math import inf
 from operator import mul
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dovetail.policies.gavel.central import Array, Central, CentralProgram, Needs, solve
 from dovetail.policies.gavel.lone import LoneColumns
 from dovetail.policies.gavel.problem import Allocation, AllocationProblem
+
+if TYPE_CHECKING:
+    from dovetail.policies.gavel.pairing import Pairing
 
 
 class RateTable:
@@ -31,6 +35,17 @@ class RateTable:
         self.scaled: Array = self.rates / self.fastest[:, None]
         able: Array = (self.rates > 0.0) * (self.counts > 0.0).astype(float)
         self.columns = LoneColumns(self.scaled, self.gpus, self.counts, able)
+        self._pairing = self._pairs_of(problem)
+
+    def _pairs_of(self, problem: AllocationProblem) -> Pairing | None:
+        """None: nobody shares GPUs."""
+        if not problem.side_by_side:
+            return None
+        # Imported here: it needs scipy, and most programs need it not.
+        from dovetail.policies.gavel.pairing import Pairing
+
+        pairing = Pairing(problem, self.claims, self.columns, self.fastest)
+        return pairing if len(pairing.all.first) else None
 
     def column(self, field: str) -> Array:
         """One figure of every job."""
@@ -75,12 +90,14 @@ class RateTable:
         return self._solve(needs, start, slope=1.0, floor=floor)
 
     def within(self, base: Array, worth: Array | None = None) -> Central:
-        """Every job has at least so much of its best rate, and the worth of all shares is largest;
-        without a worth, the middle of all that is allowed."""
+        """Every job has at least so much of its best rate, and the worth of all shares is largest: of
+        a step a second on each kind. Without a worth, the middle of all that is allowed."""
         flat, base = np.zeros_like(base), np.where(base > 0.0, base, -1.0)  # -1: nothing is asked
-        unit = 1.0 if worth is None else float(np.abs(worth).max())
-        costs = None if worth is None else (-worth / unit).ravel()
-        return self._solve(lambda t: (base, flat, flat), 0.0, costs=costs)
+        if worth is None:
+            return self._solve(lambda t: (base, flat, flat), 0.0)
+        worth = self.fastest[:, None] * worth  # of a job's best rate
+        unit = float(np.abs(self.scaled * worth).max())
+        return self._solve(lambda t: (base, flat, flat), 0.0, worth=worth / unit, unit=unit)
 
     def _solve(
         self,
@@ -88,15 +105,24 @@ class RateTable:
         start: float,
         slope: float = 0.0,
         floor: float = -inf,
-        costs: Array | None = None,
+        worth: Array | None = None,
+        unit: float = 1.0,
     ) -> Central:
+        costs = None if worth is None else -(self.scaled * worth).ravel()
         program = CentralProgram(self.columns, needs, start, floor, slope, costs)
-        return solve(program, self.until)
+        if self._pairing is None:
+            found = solve(program, self.until)
+        else:
+            found = self._pairing.solve(program, worth, self.until)
+        return found if worth is None else replace(found, figure=found.worth * unit)
 
     def allocation(self, found: Central, objective: float | None) -> Allocation:
         """With nothing for jobs that can run nowhere."""
         shares = {claim.job_id: (0.0,) * len(self.counts) for claim in self.problem.claims}
-        rows = np.clip(found.shares, 0.0, 1.0).reshape(self.rates.shape).tolist()
+        clipped = np.clip(found.shares, 0.0, 1.0)
+        rows: list[list[float]] = clipped[: self.rates.size].reshape(self.rates.shape).tolist()
         for claim, row in zip(self.claims, rows, strict=True):
             shares[claim.job_id] = tuple(row)
+        if self._pairing is not None:
+            shares |= self._pairing.shares(self.claims, found, clipped)
         return Allocation(shares, objective, found.gap, not found.solved)

@@ -149,7 +149,9 @@ def _gavel_flat(header: Header, part: str) -> Read[Measured | MeasuredPair | Non
         column(header, "steps_per_s", amount),
     )
     other = column(header, "co_job_type", label) if "co_job_type" in header else _no_text
-    its_speed = column(header, "co_steps_per_s", blank_or(amount)) if "co_job_type" in header else None
+    its_speed = (
+        column(header, "co_steps_per_s", blank_or(amount)) if "co_job_type" in header else None
+    )
     table = column(header, "table", label) if "table" in header else _no_text
     wanted = part
 

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias, final
 from dovetail.core.entries import Event, Paced, Reported, Started
 from dovetail.core.errors import UnfinishedRun
 from dovetail.core.model import WHOLE_GPU, Job, Node, Placement, Seconds, gpus_of
-from dovetail.models.course import Course, Milestone, SharingCourse
+from dovetail.models.course import Course, Milestone
 from dovetail.models.workload import Arrival, Going
 
 Speed: TypeAlias = Callable[[Job, Placement, Sequence[Node]], float]
@@ -140,7 +140,7 @@ class Stints:
         placement, course = life.placement, life.course
         assert placement is not None
         if course is not None:
-            if placement.share < life.job.share and isinstance(course, SharingCourse):
+            if placement.share < life.job.share:
                 course.meet([other.course for other in self._beside(life, placement)])
             life.next = course.begin(life.working_since, placement, self._nodes)
             return course.speed
@@ -156,8 +156,7 @@ class Stints:
             return part
         kind = self._nodes[placement.slices[0].node].kind
         others = [
-            self._interference(life.job, other.job, kind)
-            for other in self._beside(life, placement)
+            self._interference(life.job, other.job, kind) for other in self._beside(life, placement)
         ]
         return min(others, default=1.0)
 
@@ -332,16 +331,19 @@ class Stints:
             self._sharers[gpu].remove(life)
             if not self._sharers[gpu]:
                 del self._sharers[gpu]
-        if self._interference is not None:  # who is on a course goes on as it was told
-            self._slow_neighbours(events, life, placement)
+        if self._interference is not None:
+            self._slow_neighbours(events, life, placement, left=True)
 
     def _slow_neighbours(
-        self, events: list[Event], life: SimulatedJob, placement: Placement
+        self, events: list[Event], life: SimulatedJob, placement: Placement, left: bool = False
     ) -> None:
-        """Someone came or went: the others on these GPUs run at another speed from now on."""
+        """Someone came or went: the others on these GPUs run at another speed from now on; on a course
+        they go on as they were told, if somebody left."""
         seen: list[SimulatedJob] = []
         for gpu in gpus_of(placement):
             for other in self._sharers.get(gpu, ()):
+                if left and other.course is not None:
+                    continue
                 if other is not life and other not in seen:
                     seen.append(other)
                     self._bank(other)
