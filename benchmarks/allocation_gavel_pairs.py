@@ -62,8 +62,8 @@ def _posed(there: list[Arrival], table: SpeedTable, at: float) -> AllocationProb
         for other, second in sorts.items():
             if first.gpus == second.gpus:
                 both = [pair_steps_per_s(table, first, second, kind) for kind in KINDS]
-                rates = tuple(own for own, _ in both), tuple(own for _, own in both)
-                side_by_side[one, other] = rates
+                firsts, seconds = tuple(own for own, _ in both), tuple(own for _, own in both)
+                side_by_side[one, other] = firsts, seconds
     return AllocationProblem(KINDS, COUNTS, tuple(claims), at=at, side_by_side=side_by_side)
 
 

@@ -24,7 +24,7 @@ Homes: TypeAlias = dict[str, tuple[Slice, ...]]  # by job or pair: the GPUs that
 _HALF: Final = WHOLE_GPU // 2  # of a GPU, for each of a pair
 
 
-class Round(Protocol):
+class DealtRound(Protocol):
     """What is dealt out, and for whom."""
 
     @property
@@ -47,7 +47,7 @@ class Round(Protocol):
 class Dealing:
     """One round's GPUs."""
 
-    def __init__(self, turn: Round, plan: Plan, place: Place) -> None:
+    def __init__(self, turn: DealtRound, plan: Plan, place: Place) -> None:
         self._turn: Final = turn
         self._plan: Final = plan
         self._place: Final = place

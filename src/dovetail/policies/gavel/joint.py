@@ -140,7 +140,11 @@ class JointSystem:
                 _weights((each, each, pairs.gpus, *beside), own),
             ]
         )
-        matrix: Array = np.bincount(entries.where, weights, size * size).reshape(size, size)
+        matrix: Array = (
+            np.bincount(entries.where, weights, size * size)
+            .reshape(size, size)
+            .astype(float, copy=False)
+        )
         matrix += matrix.T  # every crossing was counted on one side; the diagonal is now twice
         diagonal: Array = matrix.ravel()[:: size + 1]
         diagonal *= 0.5

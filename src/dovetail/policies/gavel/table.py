@@ -120,9 +120,9 @@ class RateTable:
         """With nothing for jobs that can run nowhere."""
         shares = {claim.job_id: (0.0,) * len(self.counts) for claim in self.problem.claims}
         clipped = np.clip(found.shares, 0.0, 1.0)
-        rows: list[list[float]] = clipped[: self.rates.size].reshape(self.rates.shape).tolist()
+        rows: Array = clipped[: self.rates.size].reshape(self.rates.shape)
         for claim, row in zip(self.claims, rows, strict=True):
-            shares[claim.job_id] = tuple(row)
+            shares[claim.job_id] = tuple(row.tolist())
         if self._pairing is not None:
             shares |= self._pairing.shares(self.claims, found, clipped)
         return Allocation(shares, objective, found.gap, not found.solved)
