@@ -140,6 +140,19 @@ def test_nice_is_a_priority_the_other_way_round(box: Box) -> None:
     box.well("cancel", job)
 
 
+def test_the_queue_lists_those_that_wait_in_the_order_in_which_they_go(box: Box) -> None:
+    box.well("policy", "set", "fair-share")
+    busy = [box.sh("sleep 600") for _ in range(2)]
+    last, held = box.sh("true", "--nice", 2), box.sh("true", "--hold")
+    first, second = box.sh("true", "--nice", 0), box.sh("true", "--nice", 1)
+    wanted = [last, held, first, second]
+    listed = [row["id"] for row in box.json("queue") if row["id"] in wanted]
+    assert listed == [first, second, last, held]
+    assert "place 3 in line" in box.well("why", last)
+    box.well("cancel", *busy, *wanted)
+    box.well("policy", "set", "fifo-skip")
+
+
 def test_what_a_job_prints_goes_into_its_files_and_its_log(box: Box, tmp_path: Path) -> None:
     script = "echo out; sleep 0.1; echo err >&2"
     both = box.submit(

@@ -32,6 +32,7 @@ from dovetail.core.errors import BadInput
 from dovetail.core.model import EVERYBODY, JobId, Limit, Seconds, Tenant
 from dovetail.core.track import Track
 from dovetail.core.view import View
+from dovetail.daemon.active_policy import said
 from dovetail.daemon.closed_gpus import named_gpus, told_closed
 from dovetail.daemon.dependencies import over
 from dovetail.daemon.history.job_rows import row_of, used_told
@@ -273,12 +274,15 @@ class Service(Submitting):
     # --------------------------------------------------------------------------------- looking at it
 
     def jobs(self, user: str | None = None, limit: int = 200, name: str | None = None) -> Jobs:
+        """First those that run, then those that may start, in the policy's order, then the others."""
+        place = self._places()
         """Jobs that have not ended: those that run first, then the queue in order of submission.
         `name` may be a pattern."""
         named = re.compile(fnmatch.translate(name)) if name is not None else None
 
         def look(view: View, now: Seconds) -> Jobs:
-            waiting = (t for t in view.tracks.values() if t.placement is None)
+            waiting = [t for t in view.tracks.values() if t.placement is None]
+            waiting.sort(key=lambda t: (t.barred, place.get(t.job.id, len(place))))
             tracks = [*view.running.values(), *waiting]
             chosen = [
                 track
@@ -298,6 +302,12 @@ class Service(Submitting):
             )
 
         return self.look(look)
+
+    def _places(self) -> dict[JobId, int]:
+        """In the policy's line, if it tells one. Put in order here: the loop does not wait."""
+        lineup = self.look(lambda view, now: said(self.chosen.policy, "lineup", view))
+        order = () if lineup is None else lineup.order()
+        return {track.job.id: place for place, track in enumerate(order)}
 
     def job(self, job_id: str) -> JobDetails:
         def look(view: View, now: Seconds) -> tuple[JobRow | None, DeadlineTold | None]:

@@ -60,10 +60,10 @@ def lineup(view: View) -> Lineup:
 
 
 def _by_turns(line: Iterable[Track]) -> list[Track]:
-    """The first of each user, then the second of each."""
+    """The first of each user, then the second of each; a user's own by their priority."""
     number: dict[str, int] = {}
     rows = []
-    for track in line:
+    for track in sorted(line, key=lambda own: (-own.job.priority, own.sequence)):
         if track.placement is None:
             who = owner(track.job)
             number[who] = number.get(who, 0) + 1
