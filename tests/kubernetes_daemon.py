@@ -46,6 +46,7 @@ def world_options(cluster: RealCluster) -> dict[str, Any]:
         "namespace": "default",
         "system": SYSTEM,
         "image": cluster.image,
+        "gateway_image": cluster.image,
         "checkpoints": CLAIM,
         "lease_s": 3.0,
     }

@@ -18,6 +18,7 @@ from real_cluster import CRDS, DEPLOY, SYSTEM, RealCluster, create, eventually
 _RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
 _PODS: Final = "/api/v1/namespaces/default/pods"
 _POD: Final = f"{_PODS}/dt-rights"
+_SERVICES: Final = "/api/v1/namespaces/default/services"
 _NODES: Final = f"/apis/dovetail.dev/v1alpha1/namespaces/{SYSTEM}/dovetailnodes"
 _LEASES: Final = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases"
 _OBJECTS: Final = "/apis/dovetail.dev/v1alpha1"
@@ -60,6 +61,12 @@ NEEDS: Final[dict[tuple[str, str], Callable[[Api], object]]] = {
     ("configmaps", "create"): lambda api: api.create(
         "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "dt-own"}}, dryRun="All"
     ),
+    ("services", "list"): lambda api: api.get("/api/v1/services"),
+    ("services", "get"): lambda api: api.get(f"{_SERVICES}/none"),
+    ("services", "create"): lambda api: api.create(
+        _SERVICES, {"metadata": {"name": "dt-own"}, "spec": {"ports": [{"port": 80}]}}, dryRun="All"
+    ),
+    ("services", "delete"): lambda api: api.delete(f"{_SERVICES}/dt-gone"),
     ("resourcequotas", "list"): lambda api: api.get("/api/v1/resourcequotas"),
     ("resourcequotas", "watch"): lambda api: api.stream(
         "/api/v1/resourcequotas", watch="1"
@@ -103,6 +110,7 @@ FORBIDDEN: Final[dict[str, Callable[[Api], object]]] = {
     "jobs themselves": lambda api: api.patch(
         f"{_OBJECTS}/namespaces/default/dovetailjobs/none", {"spec": {}}
     ),
+    "others' Services": lambda api: api.patch(f"{_SERVICES}/kubernetes", {"metadata": {}}),
     "service accounts": lambda api: api.get("/api/v1/serviceaccounts"),
 }
 

@@ -1,8 +1,8 @@
-"""`python -m dovetail.gateway SETTINGS READY`: the process that answers at the address of a service.
+"""`python -m dovetail.gateway SETTINGS [READY]`: the process that answers at the address of a service.
 
 SETTINGS is JSON (`GatewaySettings`); READY is the number of a pipe that is told the port, or why there
-is none. The line to the daemon is opened with the daemon's rights, so that nobody else can; requests are
-read with the rights of the service's user.
+is none; without, it is printed. The line to the daemon is opened with the daemon's rights, so that
+nobody else can; requests are read with the rights of the service's user.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import socket
 import sys
 
 from dovetail.gateway.clients import Clients
-from dovetail.gateway.control import Control, ControlDoor
+from dovetail.gateway.control import Control, ControlDoor, door_for
 from dovetail.gateway.load import LoadMeter
 from dovetail.gateway.passing import Passing
 from dovetail.gateway.replicas import ReplicaPool
@@ -28,7 +28,7 @@ _END_S = 10.0  # for requests that are being answered when it is told to stop
 
 
 async def serve(
-    settings: GatewaySettings, door: ControlDoor, listener: socket.socket, ready: int
+    settings: GatewaySettings, door: ControlDoor, listener: socket.socket, ready: int | None
 ) -> None:
     bounds = settings.bounds
     asyncio.get_running_loop().set_exception_handler(FewTroubles())
@@ -60,7 +60,8 @@ async def _until_answered(meter: LoadMeter) -> None:
 
 
 def _listener(settings: GatewaySettings) -> socket.socket:
-    found = socket.create_server((settings.host, settings.port), backlog=_BACKLOG)
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    found = socket.create_server((settings.host, settings.port), family=family, backlog=_BACKLOG)
     found.setblocking(False)
     return found
 
@@ -75,15 +76,19 @@ def _become(settings: GatewaySettings) -> None:
     os.setuid(user)
 
 
-def _tell(ready: int, told: str) -> None:
+def _tell(ready: int | None, told: str) -> None:
+    if ready is None:
+        print(told, flush=True)
+        return
     os.write(ready, told.encode())
     os.close(ready)
 
 
 def main(arguments: list[str]) -> int:
-    settings, ready = settings_in(arguments[0]), int(arguments[1])
+    settings = settings_in(arguments[0])
+    ready = int(arguments[1]) if len(arguments) > 1 else None
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    door = ControlDoor(settings.control)
+    door = door_for(settings)
     _become(settings)
     try:
         listener = _listener(settings)

@@ -1,4 +1,4 @@
-"""The line between daemon and gateway: lines of JSON on a Unix socket.
+"""The line between daemon and gateway: lines of JSON on a Unix socket, or over TLS.
 
 The daemon says who the replicas are, the gateway says what the load is: every second, and at once when
 somebody waits and nobody is ready. A daemon that is gone is not missed until it comes back.
@@ -10,32 +10,80 @@ import asyncio
 import json
 import os
 import socket
+from base64 import b64decode, b64encode
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from dovetail.gateway.load import LoadMeter
 from dovetail.gateway.replicas import ReplicaPool, ReplicaTold
+from dovetail.worlds.gateway_settings import CERTIFICATE, GatewaySettings
+from dovetail.worlds.tls_identity import new_identity
 
 EVERY_S = 1.0
 _LONGEST_LINE = 4 * 1024 * 1024
+_HANDSHAKE_S = 5.0
+_BACKLOG = 16
 
 
-class ControlDoor:
-    """The listening socket, in a folder that is the daemon's alone."""
+Connected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+class ControlDoor(Protocol):
+    @property
+    def is_gone(self) -> bool:
+        """Is it removed, so that no daemon finds it any more?"""
+
+    async def open(self, connected: Connected) -> None: ...
+
+
+class FolderDoor:
+    """A listening socket in a folder that is the daemon's alone."""
 
     def __init__(self, path: str) -> None:
-        self.socket: Final = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket: Final = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         before = os.umask(0o177)
         try:
-            self.socket.bind(path)
+            self._socket.bind(path)
         finally:
             os.umask(before)
         self._folder: Final = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
 
     @property
     def is_gone(self) -> bool:
-        """Is its folder removed, so that no daemon finds it any more?"""
         return os.fstat(self._folder).st_nlink == 0
+
+    async def open(self, connected: Connected) -> None:
+        await asyncio.start_unix_server(connected, sock=self._socket, limit=_LONGEST_LINE)
+
+
+class NetworkDoor:
+    """A port of TLS for one controller, that is known by its certificate. Ours is made now; the log of
+    our pod says which it is, and only the cluster's own API server gives that."""
+
+    is_gone = False
+
+    def __init__(self, host: str, port: int, controller: bytes) -> None:
+        self._place: Final = (host, port)
+        identity = new_identity("gateway")
+        self._tls: Final = identity.server_side(controller)
+        print(f"{CERTIFICATE} {b64encode(identity.certificate).decode()}", flush=True)
+
+    async def open(self, connected: Connected) -> None:
+        await asyncio.start_server(
+            connected,
+            *self._place,
+            ssl=self._tls,
+            ssl_handshake_timeout=_HANDSHAKE_S,
+            limit=_LONGEST_LINE,
+            backlog=_BACKLOG,
+        )
+
+
+def door_for(settings: GatewaySettings) -> ControlDoor:
+    if not settings.controller:
+        return FolderDoor(settings.control)
+    return NetworkDoor(settings.host, int(settings.control), b64decode(settings.controller))
 
 
 class Control:
@@ -49,7 +97,7 @@ class Control:
 
     async def listen(self, door: ControlDoor) -> None:
         self._door = door
-        await asyncio.start_unix_server(self._connected, sock=door.socket, limit=_LONGEST_LINE)
+        await door.open(self._connected)
 
     async def tell_load(self) -> None:
         """While it runs, and somebody may come back."""

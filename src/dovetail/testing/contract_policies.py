@@ -81,14 +81,19 @@ class OnceItRuns:
     """Calls once, beside the loop, when the job is at work."""
 
     def __init__(self, call: Callable[[], None]) -> None:
-        self._call: Callable[[], None] | None = call
+        self._thread: Final = Thread(target=call)
+        self._has_begun = False
 
     def decide(self, view: View) -> Iterable[Action]:
         yield from InTurn().decide(view)
         track = view.tracks.get(FIRST)
-        if self._call is not None and track is not None and track.phase is Phase.RUNNING:
-            Thread(target=self._call).start()
-            self._call = None
+        if not self._has_begun and track is not None and track.phase is Phase.RUNNING:
+            self._has_begun = True
+            self._thread.start()
+
+    def join(self) -> None:
+        if self._has_begun:
+            self._thread.join()
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from http.client import HTTPConnection
 from pathlib import Path
@@ -55,7 +56,7 @@ from dovetail.testing.contract_policies import (
     RefuseAll,
 )
 from dovetail.worlds.gateway_settings import GatewayBounds
-from dovetail.worlds.hosting import Endpoint, GatewayOrder
+from dovetail.worlds.hosting import Endpoint, GatewayOrder, Hosting
 from dovetail.worlds.world import Ground, Order, World
 
 _STEP_S: Final = 0.02
@@ -370,7 +371,9 @@ class LiveWorldContract(WorldContract):
             finally:
                 self.desk.ask(_cancels(FIRST))
 
-        self.told(OnceItRuns(ask), task(FIRST), task(SECOND))
+        beside = OnceItRuns(ask)
+        self.told(beside, task(FIRST), task(SECOND))
+        beside.join()
         assert found == [503, 200, 200]
 
     def _answers(self, port: int) -> Iterator[int]:
@@ -379,9 +382,21 @@ class LiveWorldContract(WorldContract):
         assert hosting is not None
         bounds = GatewayBounds(queue_s=0.1)
         order = GatewayOrder("v1", "answers", hosting.address_port(None), bounds=bounds)
-        line = GatewayLine(hosting.door(order))
-        line.open()
-        yield self._status(order)
+        with closing(GatewayLine(hosting.door(order))) as line:
+            line.open()
+            yield self._status(order)
+            self._tell(hosting, line, port)
+            yield self._status(order)
+        with closing(GatewayLine(hosting.door(order))) as again:
+            again.open()
+            yield self._status(order)
+            again.stop()
+        line.stop()  # once more does no harm
+        _wait_until(lambda: not self._is_open(order), "its gateway is to end")
+
+    @staticmethod
+    def _tell(hosting: Hosting, line: GatewayLine, port: int) -> None:
+        """Where its one replica is."""
         _wait_until(lambda: hosting.endpoint(FIRST, port) is not None, "it has no address")
         endpoint = hosting.endpoint(FIRST, port)
         assert endpoint is not None
@@ -390,14 +405,6 @@ class LiveWorldContract(WorldContract):
         row = {"id": "0", "host": endpoint.host, "port": endpoint.port, "standing": "ready"}
         line.tell({"replicas": [row], "wake_s": 1.0, "why_none": "there is none"})
         assert any("busy" in told for told in line.hear(5.0))
-        yield self._status(order)
-        line.close()
-        again = GatewayLine(hosting.door(order))
-        again.open()
-        yield self._status(order)
-        again.stop()
-        line.stop()  # once more does no harm
-        _wait_until(lambda: not self._is_open(order), "its gateway is to end")
 
     def _status(self, order: GatewayOrder) -> int:
         at = self.reached(order)

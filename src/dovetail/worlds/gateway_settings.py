@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import Any, Final
+
+CERTIFICATE: Final = "certificate"  # begins the line by which a gateway in a pod says who it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,8 @@ class GatewayBounds:
 
 @dataclass(frozen=True, slots=True)
 class GatewaySettings:
-    """`control` is the path of the Unix socket by which the daemon speaks to it. `account`: the user,
+    """`control` is the path of the Unix socket by which the daemon speaks to it; where `controller` is
+    given, the port, and that the certificate (DER, base64) of the only one who may. `account`: the user,
     the group and the further groups whose rights it has while it answers; None: it keeps its own."""
 
     service: str
@@ -39,6 +42,7 @@ class GatewaySettings:
     slo_s: float | None = None
     bounds: GatewayBounds = field(default_factory=GatewayBounds)
     account: tuple[int, int, tuple[int, ...]] | None = None
+    controller: str = ""
 
     def text(self) -> str:
         return json.dumps(asdict(self))

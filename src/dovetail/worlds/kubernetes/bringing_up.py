@@ -73,9 +73,12 @@ class GangMaking(GangClosing):
     """For those that make pods."""
 
     def _bring_up_new(self, mission: Mission) -> Waits:
+        return (yield from self._up_by(self._make(mission), mission))
+
+    def _up_by(self, steps: Steps, mission: Mission) -> Waits:
         gang, job_id = mission.gang, mission.errand.run.job_id
         try:
-            yield from self._make(mission)
+            yield from steps
         except NoSeat as error:
             yield from self._give_up(gang)
             yield monotonic() + TRY_AGAIN_S  # who would start it again at once shall not
@@ -114,7 +117,12 @@ class GangMaking(GangClosing):
             yield monotonic() + TRY_AGAIN_S
             self._check_wanted(mission, until)
         gang.keep_note(replace(note, is_made=True))
-        while not gang.is_running:
+        yield from self._wait_until_up(mission, until)
+
+    def _wait_until_up(self, mission: Mission, until: float) -> Steps:
+        """Its pods are made, by us or by a controller since killed."""
+        gang = mission.gang
+        while not (gang.is_running or gang.is_closed):
             yield min(monotonic() + _PATIENT_LOOK_S, until)
             self._check(mission, until)
 

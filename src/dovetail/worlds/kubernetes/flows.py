@@ -135,13 +135,8 @@ class Flows(GangMaking):
             return (yield from self._move(mission, note))
         pods = gang.all_pods()
         if not any(self._channel.answer(pod.uid).is_suspended for pod in pods):
-            while not (gang.is_running or gang.is_closed):
-                if refused := [pod.ending for pod in gang.all_pods() if pod.was_not_admitted]:
-                    yield from self._give_up(gang)
-                    trouble = refused[0].failure if refused[0] is not None else ""
-                    return Done(job_id, WorkOutcome.NO_SEAT, trouble=trouble)
-                yield monotonic() + LOOK_S
-            return Done(job_id, WorkOutcome.UP)
+            until = monotonic() + self._settings.start_within_s
+            return (yield from self._up_by(self._wait_until_up(mission, until), mission))
         answers = yield from self._have(pods, orders.RUN, 0)
         trouble = next((own.trouble for own in answers if own.trouble), "")
         if answers and not trouble:

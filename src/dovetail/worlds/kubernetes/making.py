@@ -8,6 +8,7 @@ from uuid import uuid4
 from dovetail.home import Home
 from dovetail.worlds.kubernetes.client import Api
 from dovetail.worlds.kubernetes.config import find_access
+from dovetail.worlds.kubernetes.services.hosting import PodHosting
 from dovetail.worlds.kubernetes.settings import Settings
 from dovetail.worlds.kubernetes.shelf import PodShelf
 from dovetail.worlds.kubernetes.world import KubernetesCluster
@@ -26,6 +27,7 @@ class Kubernetes:
     system: str = ""
     name: str = Settings.name
     image: str = ""
+    gateway_image: str = ""
     gpu_resource: str = Settings.gpu_resource
     kind_label: str = Settings.kind_label
     memory_label: str = Settings.memory_label
@@ -50,7 +52,9 @@ class Kubernetes:
         settings = Settings(namespace, self.system or namespace, **same)
         home.runs.mkdir(mode=0o700, parents=True, exist_ok=True)
         shelf = PodShelf(home.runs, home.environments, home.socket)
-        return KubernetesCluster(Api(access), settings, shelf)
+        api = Api(access)
+        hosting = PodHosting(api, settings, home.state / "kubernetes-key.pem")
+        return KubernetesCluster(api, settings, shelf, hosting)
 
 
 def _mark(home: Home) -> str:

@@ -29,6 +29,7 @@ class Settings:
     name: str = "dovetail"  # of the scheduler: pods carry it, and the lease
     home: str = "0"  # which journal: pods of one that was lost are not taken for those of another
     image: str = ""  # of jobs that name none
+    gateway_image: str = ""  # of the gateways of services; "": that of the controller's own pod
     gpu_resource: str = "nvidia.com/gpu"
     kind_label: str = "nvidia.com/gpu.product"
     memory_label: str = "nvidia.com/gpu.memory"  # in MiB

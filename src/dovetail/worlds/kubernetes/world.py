@@ -18,6 +18,7 @@ from dovetail.worlds.kubernetes.leading import Leader
 from dovetail.worlds.kubernetes.objects.events import EventLog, Regarding
 from dovetail.worlds.kubernetes.objects.standing import Objects
 from dovetail.worlds.kubernetes.quotas import QuotaSeen
+from dovetail.worlds.kubernetes.services.hosting import PodHosting
 from dovetail.worlds.kubernetes.settings import Settings
 from dovetail.worlds.kubernetes.shelf import PodShelf
 from dovetail.worlds.kubernetes.telling_nodes import node_events
@@ -35,13 +36,13 @@ log = logging.getLogger("dovetail.kubernetes")
 class KubernetesCluster:
     """Not to be used before it has joined a daemon."""
 
-    def __init__(self, api: Api, settings: Settings, shelf: PodShelf) -> None:
+    def __init__(self, api: Api, settings: Settings, shelf: PodShelf, hosting: PodHosting) -> None:
         self._api: Final = api
         self._settings: Final = settings
         self.shelf: Final = shelf
         self.power: Final = NoPower()
         self.consoles: Final = None
-        self.hosting: Final = None
+        self.hosting: Final = hosting
         self._leader: Final = Leader(api, settings, self._lose)
         self._is_lost = False
         self._without_objects = ""  # why there are none
@@ -54,7 +55,7 @@ class KubernetesCluster:
         self._leader.acquire(self._settings.lease_s * 1.5)
         self._api.fence = self._leader.fence
         self._cluster = Cluster(self._api, self._settings, self.shelf, ground)
-        self.shelf.cluster = self._cluster
+        self.shelf.cluster = self.hosting.cluster = self._cluster
         self._staging = Staging(self._cluster, ground, _UNLIMITED, self.power)
         self._berths = Berths(self._api, self._settings, self._cluster)
         nodes = _NodeWatch(self._cluster)

@@ -1,0 +1,1 @@
+"""Services on a cluster: replicas at the addresses of their pods, gateways as pods behind Services."""
