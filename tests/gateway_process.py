@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dovetail.api.token_text import digest_of
 from dovetail.worlds.gateway_settings import GatewayBounds, GatewaySettings
 from waiting import LONG_S, until
 
@@ -63,6 +64,8 @@ class GatewayProcess:
         folder: Path,
         slo_s: float | None = None,
         account: tuple[int, int, tuple[int, ...]] | None = None,
+        network: str = "",
+        tls: tuple[str, str] | None = None,
         **bounds: Any,
     ) -> None:
         self.port = free_port()
@@ -71,6 +74,8 @@ class GatewayProcess:
             *("answers", "127.0.0.1", self.port, self._path, slo_s),
             bounds=GatewayBounds(**bounds),
             account=account,
+            network=network,
+            tls=tls,
         )
         listening, telling = os.pipe()
         words = [sys.executable, "-m", "dovetail.gateway", settings.text(), str(telling)]
@@ -93,9 +98,17 @@ class GatewayProcess:
 
     def tell(self, *replicas: dict[str, Any]) -> None:
         row = {"replicas": replicas, "wake_s": 3.0, "why_none": "no replica of it is ready yet"}
-        self._control.sendall(json.dumps(row).encode() + b"\n")
+        self.say(row)
         while self.heard()["busy"].keys() != {row["id"] for row in replicas}:
             pass
+
+    def tell_tokens(self, **secrets: str) -> None:
+        """By id, each of which holds."""
+        tokens = {name: (digest_of(secret), None) for name, secret in secrets.items()}
+        self.say({"tokens": tokens})
+
+    def say(self, row: dict[str, Any]) -> None:
+        self._control.sendall(json.dumps(row).encode() + b"\n")
 
     def heard(self) -> dict[str, Any]:
         told: dict[str, Any] = json.loads(self._lines.readline())

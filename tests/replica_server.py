@@ -1,10 +1,10 @@
 """A server as users have them, for the tests of services: `python replica_server.py PORT`.
 
 It answers any method: GET / says which process it is; POST / says how long the body was; /slow?s=0.5
-takes its time; /large answers 64 MB; /stream sends ten parts; /garbage sends what is not HTTP; /fail
-answers 500; /variant says which variant of its service it is, after REPLICA_TAKES_<variant> seconds. A
-request with an `id` is noted in the file REPLICA_NOTES before it is answered.
-REPLICA_UNHEALTHY=1: /health says 503.
+takes its time; /headers answers those of the request; /large answers 64 MB; /stream sends ten parts;
+/garbage sends what is not HTTP; /fail answers 500; /variant says which variant of its service it is,
+after REPLICA_TAKES_<variant> seconds. A request with an `id` is noted in the file REPLICA_NOTES before
+it is answered. REPLICA_UNHEALTHY=1: /health says 503.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
@@ -40,6 +41,8 @@ class Handler(BaseHTTPRequestHandler):
         time.sleep(float(query.get("s", ["0"])[0]))
         if url.path == "/stream":
             self._stream()
+        elif url.path == "/headers":
+            self._say(200, str(self.headers).encode(), {"set-cookie": "__Host-dovetail=forged"})
         elif url.path == "/large":
             self._say(200, b"x" * 64_000_000)
         elif url.path == "/garbage":
@@ -62,8 +65,10 @@ class Handler(BaseHTTPRequestHandler):
         self.rfile.readline()
         return body
 
-    def _say(self, status: int, body: bytes) -> None:
+    def _say(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
         self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

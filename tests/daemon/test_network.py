@@ -16,9 +16,9 @@ import pytest
 
 from daemon_process import DaemonProcess
 from dovetail.daemon.http.access import SocketAccess
-from dovetail.daemon.http.guesses import MOST_GUESSES, WITHIN_S, Guesses
 from dovetail.daemon.http.sessions import Sessions
 from dovetail.daemon.users import tokens as tokens_module
+from dovetail.gateway.guesses import MOST_GUESSES, WITHIN_S, Guesses
 from two_users import as_nobody, as_root
 from waiting import LONG_S, until
 

@@ -46,6 +46,7 @@ class ServiceRow:
     name: str
     user: str
     address: str = field(metadata=about("Where requests go."))
+    needs_token: bool = field(metadata=about("There: it can be reached from other machines."))
     state: ServiceState
     least: int
     most: int

@@ -118,7 +118,7 @@ class Daemon:
         self.service: Final = Service(parts)
         foresight.remember(self.service, Record(Promises(self.service)))
         self.studies: Final = Studies(parts, self.service, self.exchange)
-        self.services: Final = Services(parts, self.service, home)
+        self.services: Final = Services(parts, self.service, settings)
         self.replays: Final = Replays(self.service)
         self.overview: Final = Overview(parts, self.service, self.state)
         self._begin_studies(Errands(parts, self.service, self.studies, home))

@@ -12,6 +12,7 @@ import gc
 import os
 import signal
 import socket
+import ssl
 import sys
 
 from dovetail.gateway.clients import Clients
@@ -19,6 +20,7 @@ from dovetail.gateway.control import Control, ControlDoor, door_for
 from dovetail.gateway.load import LoadMeter
 from dovetail.gateway.passing import Passing
 from dovetail.gateway.replicas import ReplicaPool
+from dovetail.gateway.tokens import TokenGate
 from dovetail.gateway.troubles import FewTroubles
 from dovetail.gateway.upstream import CHUNK
 from dovetail.worlds.gateway_settings import GatewaySettings, settings_in
@@ -28,15 +30,20 @@ _END_S = 10.0  # for requests that are being answered when it is told to stop
 
 
 async def serve(
-    settings: GatewaySettings, door: ControlDoor, listener: socket.socket, ready: int | None
+    settings: GatewaySettings,
+    door: ControlDoor,
+    listener: socket.socket,
+    ready: int | None,
+    tls: ssl.SSLContext | None = None,
 ) -> None:
     bounds = settings.bounds
     asyncio.get_running_loop().set_exception_handler(FewTroubles())
     meter = LoadMeter(settings.slo_s, asyncio.get_running_loop().time())
     pool = ReplicaPool(settings.service, bounds, meter)
     passing = Passing(settings.service, pool, meter, bounds)
-    clients = Clients(passing, meter, bounds, settings.service)
-    control = Control(pool, meter)
+    gate = TokenGate() if settings.network else None
+    clients = Clients(passing, meter, bounds, settings.service, gate, tls)
+    control = Control(pool, meter, gate, settings.network)
     await control.listen(door)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, control.stopped.set)
     server = await asyncio.start_server(
@@ -76,6 +83,16 @@ def _become(settings: GatewaySettings) -> None:
     os.setuid(user)
 
 
+def _tls(settings: GatewaySettings) -> ssl.SSLContext | None:
+    """Before the rights go: the key is the daemon's."""
+    if settings.tls is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(*settings.tls)
+    return context
+
+
 def _tell(ready: int | None, told: str) -> None:
     if ready is None:
         print(told, flush=True)
@@ -89,14 +106,18 @@ def main(arguments: list[str]) -> int:
     ready = int(arguments[1]) if len(arguments) > 1 else None
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     door = door_for(settings)
-    _become(settings)
     try:
+        tls = _tls(settings)
+        _become(settings)
         listener = _listener(settings)
+    except ssl.SSLError as error:
+        _tell(ready, f"the certificate {settings.tls} cannot be used: {error.reason or error}")
+        return 1
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else error
         _tell(ready, f"port {settings.port} of {settings.host} cannot be used: {why}")
         return 1
-    asyncio.run(serve(settings, door, listener, ready))
+    asyncio.run(serve(settings, door, listener, ready, tls))
     return 0
 
 

@@ -24,6 +24,8 @@ class Refusal(Exception):
             (b"content-type", b"application/json"),
             (b"content-length", str(len(self.body)).encode()),
         ]
+        if self.status == 401:
+            headers.append((b"www-authenticate", b"Bearer"))
         if self.retry_s is not None:
             headers.append((b"retry-after", str(self.retry_s).encode()))
         return h11.Response(status_code=self.status, headers=headers, reason=_REASONS[self.status])
@@ -38,8 +40,10 @@ class Refusal(Exception):
 
 _REASONS = {
     400: b"Bad Request",
+    401: b"Unauthorized",
     408: b"Request Timeout",
     413: b"Content Too Large",
+    429: b"Too Many Requests",
     431: b"Request Header Fields Too Large",
     501: b"Not Implemented",
     502: b"Bad Gateway",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import suppress
 from typing import Final
@@ -12,6 +13,7 @@ import h11
 from dovetail.gateway.answers import Refusal
 from dovetail.gateway.load import LoadMeter
 from dovetail.gateway.passing import Passed, Passing, end_to_end
+from dovetail.gateway.tokens import TokenGate
 from dovetail.gateway.upstream import CHUNK, Came
 from dovetail.worlds.gateway_settings import GatewayBounds
 from dovetail.worlds.shortage import raise_limit
@@ -21,6 +23,7 @@ _BYTES_PER_S = 20_000  # slower than that no body needs to come
 _LONGEST_HEAD = 32 * 1024
 _LINGER_S = 2.0
 _MOST_TURNED_AWAY = 128  # who are given time to read why
+_MOST_WITH_TLS = 512  # each takes a buffer of 256 KB
 
 
 class Slow(Exception):
@@ -31,14 +34,23 @@ class Clients:
     """All of them; so many at once."""
 
     def __init__(
-        self, passing: Passing, meter: LoadMeter, bounds: GatewayBounds, service: str
+        self,
+        passing: Passing,
+        meter: LoadMeter,
+        bounds: GatewayBounds,
+        service: str,
+        gate: TokenGate | None,
+        tls: ssl.SSLContext | None,
     ) -> None:
+        self.gate: Final = gate  # None: who can connect may ask
+        self._tls: Final = tls
         self.passing: Final = passing
         self.meter: Final = meter
         self.bounds: Final = bounds
         self.service: Final = service
         self._open: Final[set[asyncio.Task[None]]] = set()
-        self._most: Final = min(bounds.connections, raise_limit() // 2 - _MOST_TURNED_AWAY)
+        most = bounds.connections if tls is None else min(bounds.connections, _MOST_WITH_TLS)
+        self._most: Final = min(most, raise_limit() // 2 - _MOST_TURNED_AWAY)
         self._turning_away = 0
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -50,23 +62,34 @@ class Clients:
                 await self._turn_away(reader, writer)
                 return
             self._open.add(task)
+            await self._encrypt(writer)
             await ClientConnection(self, reader, writer).serve()
-        except (OSError, Slow, asyncio.CancelledError):  # the last: the gateway ends
+        except (OSError, Slow, ssl.SSLError, asyncio.CancelledError):  # the last: the gateway ends
             writer.transport.abort()
         finally:
             self._open.discard(task)
             writer.close()
 
+    async def _encrypt(self, writer: asyncio.StreamWriter) -> None:
+        """Once they are counted: who shakes hands without end is one of those that there may be."""
+        if self._tls is not None:
+            await writer.start_tls(self._tls, ssl_handshake_timeout=self.bounds.client_s)
+
     async def _turn_away(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         most = self._most
         told = f"service {self.service!r} has {most} connections open, its most; try again in 1 s"
-        writer.write(Refusal(503, told, 1).raw())
-        if self._turning_away < _MOST_TURNED_AWAY:
-            self._turning_away += 1
-            try:
-                await linger(reader, writer)
-            finally:
-                self._turning_away -= 1
+        if self._tls is None:  # else it takes a handshake first
+            writer.write(Refusal(503, told, 1).raw())
+        if self._turning_away >= _MOST_TURNED_AWAY:
+            return
+        self._turning_away += 1
+        try:
+            if self._tls is not None:
+                await self._encrypt(writer)
+                writer.write(Refusal(503, told, 1).raw())
+            await linger(reader, writer)
+        finally:
+            self._turning_away -= 1
 
 
 class ClientConnection:
@@ -132,6 +155,8 @@ class ClientConnection:
 
     async def _answer(self, head: h11.Request) -> None:
         came_at = self._loop.time()
+        if self._all.gate is not None:  # strangers are no load: nobody is woken for them
+            head = self._all.gate.passed(head, self._peer)
         self._all.meter.arrive()
         self._check(head)
         body = self._body(came_at)

@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol
 
 from dovetail.gateway.load import LoadMeter
 from dovetail.gateway.replicas import ReplicaPool, ReplicaTold
+from dovetail.gateway.tokens import TokenGate
 from dovetail.worlds.gateway_settings import CERTIFICATE, GatewaySettings
 from dovetail.worlds.tls_identity import new_identity
 
@@ -87,7 +88,11 @@ def door_for(settings: GatewaySettings) -> ControlDoor:
 
 
 class Control:
-    def __init__(self, pool: ReplicaPool, meter: LoadMeter) -> None:
+    def __init__(
+        self, pool: ReplicaPool, meter: LoadMeter, gate: TokenGate | None = None, network: str = ""
+    ) -> None:
+        self._gate: Final = gate
+        self._network: Final = network
         self.stopped: Final = asyncio.Event()
         self._pool: Final = pool
         self._meter: Final = meter
@@ -122,7 +127,8 @@ class Control:
         if self._daemon is None:
             return
         busy = {own.told.id: own.in_flight for own in self._pool.replicas.values()}
-        self._daemon.write(json.dumps({**row, "busy": busy}).encode() + b"\n")
+        told = {**row, "busy": busy, "network": self._network}
+        self._daemon.write(json.dumps(told).encode() + b"\n")
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """The last daemon that came is the one."""
@@ -148,5 +154,7 @@ class Control:
             self._pool.pause(bool(told.get("is_paused")))  # a daemon of before does not say
             self._pool.tell([ReplicaTold(**row) for row in told["replicas"]])
             self._tell({})
+        if "tokens" in told and self._gate is not None:
+            self._gate.tell(told["tokens"])
         if told.get("stop"):
             self.stopped.set()

@@ -7,7 +7,7 @@ another replica; what was begun gets an answer, and is not sent twice unless its
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -17,6 +17,7 @@ import h11
 from dovetail.gateway.answers import Refusal
 from dovetail.gateway.load import LoadMeter
 from dovetail.gateway.replicas import Replica, ReplicaPool
+from dovetail.gateway.tokens import is_our_cookie, without_our_cookies
 from dovetail.gateway.upstream import Came, Lost, Upstream
 from dovetail.worlds.gateway_settings import GatewayBounds
 
@@ -190,9 +191,20 @@ class Passing:
 
 
 def end_to_end(headers: h11._headers.Headers) -> list[tuple[bytes, bytes]]:
-    """Without those of one hop, among them the ones that `Connection` names."""
-    own = _OF_ONE_HOP
+    """Without those of one hop, among them the ones that `Connection` names, and without cookies of our
+    own pages."""
+    own, has_cookies = _OF_ONE_HOP, False
     for name, value in headers:
         if name == b"connection":
             own = own | ({word.strip().lower() for word in value.split(b",")} - _NEEDED)
-    return [(name, value) for name, value in headers if name not in own]
+        has_cookies = has_cookies or name in (b"cookie", b"set-cookie")
+    found = [(name, value) for name, value in headers if name not in own]
+    return list(_without_ours(found)) if has_cookies else found
+
+
+def _without_ours(headers: Sequence[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+    for name, value in headers:
+        if name == b"cookie":
+            value = without_our_cookies(value)
+        if not (name in (b"cookie", b"set-cookie") and (not value or is_our_cookie(value))):
+            yield name, value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_address
 from typing import Annotated, Any, Final, NamedTuple, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
@@ -10,7 +11,7 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from dovetail.core.errors import BadInput
 from dovetail.core.model import WHOLE_GPU
 from dovetail.jobfiles import fields
-from dovetail.jobfiles.complaint import Complaint
+from dovetail.jobfiles.complaint import Complaint, shown
 from dovetail.jobfiles.explain import Lines, explain
 from dovetail.jobfiles.job_model import FieldTable, JobSpec, Resources, checked
 from dovetail.jobfiles.latencies import kinds_named, latency_of, plain_latency
@@ -19,6 +20,8 @@ from dovetail.serving.scaling_rules import make_rule
 HOST, PORT = "{host}", "{port}"
 _PLACE = re.compile(rf"(?<!\$)(?:{HOST}|{PORT})")  # ${port} is a variable of a shell
 ABOVE_TRAINING = 10.0  # jobs have priority 0 unless they say otherwise
+HERE: Final = "127.0.0.1"
+_MOST_PORT: Final = 65535
 _MOST_REPLICAS = 1000
 _LONGEST_PATH = 1000
 _SAY: Final = "say it in each, such as {fixed_ms: 4, per_item_ms: 2}"
@@ -44,6 +47,30 @@ def _path(given: Any) -> str:
     return text
 
 
+def _listen(given: Any) -> str:
+    host, _, port = str(given).rpartition(":")
+    host = host.removeprefix("[").removesuffix("]") or HERE
+    try:
+        number = int(port) if port.isascii() and port.isdigit() else 0
+        ip_address("127.0.0.1" if host == "localhost" else host)
+    except ValueError:
+        number = 0
+    if not 1 <= number <= _MOST_PORT:
+        raise Complaint(
+            f"listen: {shown(given)} is neither a port, such as 8080, nor an address of this machine "
+            "with one, such as 0.0.0.0:8443",
+            "listen",
+        )
+    return f"{HERE if host == 'localhost' else host}:{number}"
+
+
+def place_of(listen: str) -> tuple[str, int]:
+    """The address, and the port."""
+    host, _, port = listen.rpartition(":")
+    return host, int(port)
+
+
+Listen = Annotated[str, BeforeValidator(_listen)]
 Path = Annotated[str, BeforeValidator(_path)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Positive = Annotated[float, Field(gt=0, le=1e9)]
@@ -129,8 +156,9 @@ class ServiceSpec(FieldTable):
         description="On which the server listens; left out: {port} in run or command, or PORT. "
         "{host} is the address: of this machine alone, or of its pod.",
     )
-    listen: Port | None = Field(
-        default=None, description="Of the service's own address; left out: any free one."
+    listen: Listen | None = Field(
+        default=None,
+        description="The service's own port on 127.0.0.1, or ADDRESS:PORT; left out: any free port.",
     )
     health: Path = Field(default="/health", description="Answers 2xx once the server is ready.")
     replicas: Replicas = Field(default=Replicas(max=1), description="How many there may be.")

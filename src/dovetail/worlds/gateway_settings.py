@@ -33,7 +33,8 @@ class GatewayBounds:
 class GatewaySettings:
     """`control` is the path of the Unix socket by which the daemon speaks to it; where `controller` is
     given, the port, and that the certificate (DER, base64) of the only one who may. `account`: the user,
-    the group and the further groups whose rights it has while it answers; None: it keeps its own."""
+    the group and the further groups whose rights it has while it answers; None: it keeps its own.
+    The files of `tls` are read before."""
 
     service: str
     host: str
@@ -43,6 +44,8 @@ class GatewaySettings:
     bounds: GatewayBounds = field(default_factory=GatewayBounds)
     account: tuple[int, int, tuple[int, ...]] | None = None
     controller: str = ""
+    network: str = ""  # how it was opened to other machines, who then show a token; "": it is not
+    tls: tuple[str, str] | None = None  # files of a certificate and its key
 
     def text(self) -> str:
         return json.dumps(asdict(self))

@@ -44,6 +44,9 @@ class GatewayOrder:
     slo_s: float | None = None
     bounds: GatewayBounds = GatewayBounds()
     account_of: Callable[[], UserAccount | None] = lambda: None  # None: the daemon's own user
+    host: str = "127.0.0.1"  # of its address, where a world is a machine
+    network: str = ""  # how it is open to other machines, see `GatewaySettings`
+    tls: tuple[str, str] | None = None
 
 
 class GatewayDoor(Protocol):

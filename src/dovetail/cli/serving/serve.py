@@ -57,6 +57,8 @@ def declare(client: Client, file: str, name: str | None, as_json: bool) -> None:
         print_json(row)
         return
     told = f"Service {row.name} answers at {row.address} as soon as a replica is ready."
+    if row.needs_token:
+        told += f" Requests show a token: {command_again()} token create."
     click.echo(clean(f"{told} To look at it: {command_again()} services show {row.name}"))
 
 

@@ -62,7 +62,7 @@ def show_lines(row: ServiceRow) -> Iterator[str]:
     slo = f"{ms(row.slo_s)} for {row.percentile:g} of 100" if row.slo_s else "none"
     facts = {
         "service": f"{row.name} ({row.id}, {row.user}), {row.state}",
-        "address": row.address,
+        "address": row.address + (", to who shows a token" if row.needs_token else ""),
         "replicas": f"{replicas_text(row)}; {row.wanted}{of} wanted of {row.least} to {row.most}",
         "why": row.why,
         "trouble": row.trouble,

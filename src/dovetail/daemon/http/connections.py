@@ -16,10 +16,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from errno import EMFILE, ENFILE
-from ipaddress import IPv6Address, ip_address
 from typing import Any, Final, NoReturn
 
 from dovetail.daemon.http.access import peer_of
+from dovetail.gateway.guesses import network_of
 
 MOST = 2048  # connections, however many descriptors there are: each takes some 40 kB
 _LONGEST_REQUEST_UNREAD = 1 << 16
@@ -138,14 +138,6 @@ def _whose(connection: socket.socket, address: Any) -> str:
     if connection.family == socket.AF_UNIX:
         return f"user {peer_of(connection).uid}"
     return f"address {network_of(str(address[0]))}"
-
-
-def network_of(host: str) -> str:
-    """The address; of IPv6 the first half: who has one has them all."""
-    found = ip_address(host.partition("%")[0])
-    if isinstance(found, IPv6Address) and found.ipv4_mapped is None:
-        return f"{IPv6Address(int(found) >> 64 << 64)}/64"
-    return str(found)
 
 
 def _turn_away(connection: socket.socket, why: str) -> None:

@@ -5,20 +5,18 @@ from __future__ import annotations
 import hmac
 from collections.abc import Mapping
 from dataclasses import replace
-from hashlib import sha256
 from time import monotonic
 from typing import Final, NamedTuple
 
+from dovetail.api.token_text import ADMIN, PREFIX, digest_of
 from dovetail.bridge.same_site import cookie, cookies_in, foreign
 from dovetail.daemon.http.access import Peer, SocketAccess
-from dovetail.daemon.http.connections import network_of
-from dovetail.daemon.http.guesses import Guesses
 from dovetail.daemon.http.sessions import SESSION_S, Sessions
 from dovetail.daemon.users import system_accounts as accounts
 from dovetail.daemon.users.callers import Caller
-from dovetail.daemon.users.tokens import PREFIX, Tokens
+from dovetail.daemon.users.tokens import Tokens
+from dovetail.gateway.guesses import Guesses, network_of
 
-ADMIN: Final = "admin"  # the id of the daemon's own token
 _BEARER: Final = "bearer "
 _KNOWN_FOR_S: Final = 5.0  # a user's groups, before they are looked up again
 _NO_TOKEN: Final = "show the token: Authorization: Bearer …"
@@ -63,6 +61,18 @@ class NetworkAccess:
     def is_still(self, caller: Caller) -> bool:
         """May they go on with what has begun?"""
         return caller.token in ("", ADMIN) or self._user(caller.token) is not None
+
+    def hold_for_services(self) -> dict[str, tuple[str, float | None]]:
+        """Tokens by id, as digests, and when they are over: of users who may ask now. The daemon's own
+        is root's on a box for several people, and is to be shown to no user's service."""
+        found = {
+            own.id: (own.digest, own.expires_at)
+            for own in self._tokens.all()
+            if self._user(own.id) is not None
+        }
+        if self._access.token is not None and not self._access.shared:
+            found[ADMIN] = (digest_of(self._access.token), None)
+        return found
 
     # --------------------------------------------------------------------------------------- tokens
 
@@ -140,7 +150,7 @@ class NetworkAccess:
 
     def _digest(self, token_id: str) -> str | None:
         if token_id == ADMIN:
-            return sha256((self._access.token or "").encode()).hexdigest()
+            return digest_of(self._access.token or "")
         token = self._tokens.get(token_id)
         return None if token is None else token.digest
 

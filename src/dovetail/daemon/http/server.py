@@ -40,8 +40,10 @@ def serve(daemon: Daemon, network: Network | None, announce: Callable[[], None])
     secure = network is not None and network.tls is not None
     doors = Doors(ConnectionLimits(raise_limit()), access.is_admin)
     sockets = [_unix_socket(daemon), *([network.listener] if network else [])]
+    network_access = NetworkAccess(access, daemon.tokens, secure)
+    daemon.services.ask_for_tokens(network_access.hold_for_services)
     config = Config(
-        make_app(daemon, NetworkAccess(access, daemon.tokens, secure), doors.limits),
+        make_app(daemon, network_access, doors.limits),
         http=_guarded_by(access),
         loop="asyncio",
         ws="none",

@@ -21,9 +21,10 @@ from dovetail.daemon.holds import ASLEEP, SERVICE_PAUSED
 from dovetail.daemon.service import Service
 from dovetail.daemon.services.gateways import GatewayLine
 from dovetail.daemon.services.health import HealthWatch
+from dovetail.daemon.services.network import GatewayNetwork
 from dovetail.daemon.services.own_sleep import OwnSleep
 from dovetail.daemon.services.recent_load import RecentLoad
-from dovetail.daemon.services.scene import IS_PAUSED, SeenReplica, ServiceScene, scene_of
+from dovetail.daemon.services.scene import IS_PAUSED, LastWords, SeenReplica, ServiceScene, scene_of
 from dovetail.daemon.services.slo_trouble import slo_trouble
 from dovetail.daemon.services.variants import VariantWish, live_variants
 from dovetail.daemon.services.wake_times import WakeTimes
@@ -64,7 +65,9 @@ class ServiceKeeper:
         uid: int | None,
         submit: Submit,
         last_words: Callable[[str], str],
+        network: GatewayNetwork,
     ) -> None:
+        self._network: Final = network
         self.id: Final = scene.design.id
         self.scene = scene
         patience_s = scene.design.idle_s or _SCALE_DOWN_S
@@ -80,8 +83,7 @@ class ServiceKeeper:
         self._hosting: Final = hosting
         self._endpoints: dict[int, Endpoint] = {}  # by number: of those that can be reached
         self._submit: Final = submit
-        self._last_words: Final = last_words
-        self._failed: tuple[str, str] = ("", "")  # the job that failed last, and what it said
+        self._last_words: Final = LastWords(last_words)
         self._draining: Final[dict[int, float]] = {}  # by number: until when
         self._own_sleep: Final = OwnSleep(self.id, spec.sleep, self.health)
         self._patience_s: Final = patience_s
@@ -124,6 +126,7 @@ class ServiceKeeper:
             except GatewayLost as error:
                 self.trouble = str(error)
                 self._rows = None
+                self._network.tokens.forget()
                 self._over.wait(1.0)
             except DovetailError as error:
                 log.warning("service %s: %s", self.id, error)
@@ -148,6 +151,8 @@ class ServiceKeeper:
         self._time(scene)
         self._decide(scene)
         self._tell_gateway(scene)
+        if tokens := self._network.tokens.news():
+            self._line.tell({"tokens": tokens})
         for row in self._line.hear(self._pause_s(scene)):
             self._heed(row)
         return True
@@ -155,6 +160,9 @@ class ServiceKeeper:
     def _open_line(self) -> None:
         """Who has a port that cannot be had, or ends their gateway again and again, has it started
         less and less often."""
+        if self._network.refusal:  # one from before may still be open
+            self._line.stop()
+            raise GatewayLost(self._network.refusal)
         if monotonic() < self._open_at:
             raise GatewayLost(self.trouble or "its gateway has ended; it is started again soon")
         if monotonic() > self._open_at + _LONGEST_BACK_OFF_S:
@@ -195,6 +203,9 @@ class ServiceKeeper:
         return _SOON_S if soon or (coming and waited_for) else _TICK_S
 
     def _heed(self, row: dict[str, Any]) -> None:
+        if row.get("network", "") != self._network.stamp:  # another certificate, or none before
+            self._line.tell({"stop": True})
+            return
         self.busy = {name: int(number) for name, number in row.get("busy", {}).items()}
         if "waiting" in row:
             self.load.waiting = max(row["waiting"], 1)
@@ -413,12 +424,6 @@ class ServiceKeeper:
 
     # --------------------------------------------------------------------------- what is said of it
 
-    def _said(self, scene: ServiceScene) -> str:
-        """By the replica that failed last, read once."""
-        if self._failed[0] != scene.failed_job:
-            self._failed = (scene.failed_job, self._last_words(scene.failed_job))
-        return f" ({self._failed[1]})" if self._failed[1] else ""
-
     def trouble_now(self, scene: ServiceScene) -> str:
         if self.trouble:
             return self.trouble
@@ -426,7 +431,8 @@ class ServiceKeeper:
             left = max(self.back_off_s(scene), 0.0)
             when = f"in {left:.0f} s" if left >= 0.5 else "now"
             again = f"the next is started {'once it is resumed' if scene.is_paused else when}"
-            return f"{scene.failure}{self._said(scene)}; {scene.failures} in a row, {again}"
+            said = self._last_words.of(scene.failed_job)
+            return f"{scene.failure}{said}; {scene.failures} in a row, {again}"
         late = [own for own in scene.replicas if own.runs and own.up_s > _SICK_S]
         for own in late:
             if why := self.health.why_not(own.number):

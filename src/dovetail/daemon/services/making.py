@@ -9,12 +9,20 @@ from dataclasses import dataclass, replace
 from dovetail.core.model import Seconds, Setting
 from dovetail.core.view import View
 from dovetail.daemon.clock import Clock
+from dovetail.daemon.services.network import GatewayNetwork
 from dovetail.daemon.submissions import Member, OpeningShell
 from dovetail.daemon.users.callers import Caller
 from dovetail.daemon.users.limits import PER_JOB
 from dovetail.jobfiles import jobs as spec_jobs
 from dovetail.jobfiles.job_model import dump
-from dovetail.jobfiles.service_model import ServiceSpec, read_service, replica_job, ways_of
+from dovetail.jobfiles.service_model import (
+    HERE,
+    ServiceSpec,
+    place_of,
+    read_service,
+    replica_job,
+    ways_of,
+)
 from dovetail.workloads.service.design import ServiceDesign
 from dovetail.workloads.service.kind import services_of
 from dovetail.worlds.gateway_settings import GatewayBounds
@@ -42,6 +50,7 @@ def design_of(
         user=caller.name,
         tenant=tenant,
         port=port,
+        host=HERE if spec.listen is None else place_of(spec.listen)[0],
         least=spec.replicas.min,
         most=spec.replicas.max,
         at_once=spec.at_once,
@@ -70,7 +79,10 @@ def ports_of_replicas(view: View) -> set[int]:
 
 
 def gateway_of(
-    design: ServiceDesign, spec: ServiceSpec, account_of: Callable[[], UserAccount | None]
+    design: ServiceDesign,
+    spec: ServiceSpec,
+    network: GatewayNetwork,
+    account_of: Callable[[], UserAccount | None],
 ) -> GatewayOrder:
     return GatewayOrder(
         id=design.id,
@@ -85,6 +97,9 @@ def gateway_of(
             body_bytes=int(spec.body_mb * 1e6),
         ),
         account_of=account_of,
+        host=design.host,
+        network=network.stamp,
+        tls=network.tls,
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
+from typing import Final
 
 from dovetail.core.model import JobId, Node, Seconds
 from dovetail.core.track import RUNNING, Track
@@ -56,6 +58,19 @@ class ServiceScene:
     kind: str = ""  # of their GPUs
     node_gpus: int = 1  # of a node of that kind
     displaced: float = 0.0  # GPU-seconds that training would lose by one more replica
+
+
+class LastWords:
+    """What the replica that failed last has printed, read once."""
+
+    def __init__(self, read: Callable[[str], str]) -> None:
+        self._read: Final = read
+        self._known = ("", "")  # job, and what it said
+
+    def of(self, job_id: str) -> str:
+        if self._known[0] != job_id:
+            self._known = (job_id, self._read(job_id))
+        return f" ({self._known[1]})" if self._known[1] else ""
 
 
 def scene_of(view: View, now: Seconds, service_id: str) -> ServiceScene | None:

@@ -10,11 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from dovetail.api.service_row import (
-    ReplicaRow,
-    ReplicaState,
-    ServiceCost,
     ServiceRow,
-    ServiceState,
     ServicesTold,
 )
 from dovetail.core.entries import Cancelled, Event
@@ -27,13 +23,14 @@ from dovetail.daemon.refusals import Conflict, NotAllowed, NotFound
 from dovetail.daemon.service import Service
 from dovetail.daemon.services.gateways import GatewayLine
 from dovetail.daemon.services.keeper import ServiceKeeper
-from dovetail.daemon.services.scene import IS_PAUSED, SeenReplica, ServiceScene, scene_of
+from dovetail.daemon.services.network import HeldTokens, ServiceNetwork, Tokens, is_here
+from dovetail.daemon.services.rows import cost_of, service_row
+from dovetail.daemon.services.scene import ServiceScene, scene_of
+from dovetail.daemon.settings import DaemonSettings
 from dovetail.daemon.submissions import OpeningShell, Submission, check_it_could_run
 from dovetail.daemon.users.callers import Caller
 from dovetail.daemon.users.job_owners import patiently, rights_of
 from dovetail.daemon.users.limits import PER_CHANGE
-from dovetail.home import Home
-from dovetail.models.cost import Costs
 from dovetail.workloads.service.design import ServiceDesign
 from dovetail.workloads.service.entries import (
     ServiceBounded,
@@ -58,10 +55,12 @@ _MOST_OF_A_USER = 50  # each is a process and a thread
 class Services:
     """Beside the service of the daemon, and by its means."""
 
-    def __init__(self, parts: Parts, service: Service, home: Home) -> None:
+    def __init__(self, parts: Parts, service: Service, settings: DaemonSettings) -> None:
         self._parts: Final = parts
         self._service: Final = service
-        self._home: Final = home
+        self._home: Final = settings.home
+        self._network: Final = ServiceNetwork.as_asked(settings)
+        self._tokens: HeldTokens | None = None  # as long as the API is not there
         self._keepers: Final[dict[str, ServiceKeeper]] = {}
 
     def _hosting(self) -> Hosting:
@@ -69,6 +68,13 @@ class Services:
         if hosting is None:
             raise BadInput("services cannot run in this world: it has no addresses for them")
         return hosting
+
+    def ask_for_tokens(self, held: HeldTokens) -> None:
+        """By which others ask, over the network."""
+        self._tokens = held
+
+    def _held_tokens(self) -> Tokens | None:
+        return None if self._tokens is None else self._tokens()
 
     def recall(self, view: View, now: Seconds) -> None:
         """Take up those that an earlier daemon left."""
@@ -105,10 +111,10 @@ class Services:
             lambda view, now: self._parts.limits.tenant_for(caller, spec.tenant, view)
         )
         hosting = self._hosting()
-        most = spec.replicas.max
-        if why := hosting.why_not(spec.name, tenant, spec.listen, spec.port, most):
+        listen = self._port_asked(spec)
+        if why := hosting.why_not(spec.name, tenant, listen, spec.port, spec.replicas.max):
             raise Conflict(why)
-        port = hosting.address_port(spec.listen)
+        port = hosting.address_port(listen)
 
         def change(view: View, now: Seconds) -> tuple[list[Event], ServiceScene]:
             own = [other.design for other in services_of(view).open.values()]
@@ -146,6 +152,27 @@ class Services:
         if spec.variants:
             live_variants(spec, view, self._service.chosen.costs)
 
+    def _port_asked(self, spec: ServiceSpec) -> int | None:
+        """Of the service's address, if it may be open as its user wants it."""
+        from dovetail.jobfiles.service_model import place_of
+
+        if spec.listen is None:
+            return None
+        host, port = place_of(spec.listen)
+        if not (is_here(host) or self._parts.world.shelf.is_of_this_machine):
+            raise BadInput(
+                f"listen: {spec.listen}: here a service has an address of the cluster; write "
+                f"listen: {port}, or nothing"
+            )
+        self._network.check(host, port)
+        return port
+
+    def _address(self, design: ServiceDesign) -> str:
+        """As clients write it."""
+        if is_here(design.host):
+            return self._hosting().address(design.name, design.tenant, design.port)
+        return self._network.address(design)
+
     def _charge(self, size: float, caller: Caller, view: View, now: Seconds) -> None:
         if self._parts.limits.shared:
             self._service.intake.charge(caller.name, size, view, now)
@@ -182,7 +209,8 @@ class Services:
             return
         spec = making.spec_of(design, shell)
         hosting = self._hosting()
-        order = making.gateway_of(design, spec, partial(self._account, scene, shell))
+        network = self._network.gateway(design, self._held_tokens)
+        order = making.gateway_of(design, spec, network, partial(self._account, scene, shell))
         keeper = ServiceKeeper(
             scene,
             spec,
@@ -192,6 +220,7 @@ class Services:
             shell.uid,
             partial(self._submitted, design.id, spec, shell),
             self._last_words,
+            network,
         )
         self._keepers[design.id] = keeper
         keeper.start()
@@ -256,8 +285,8 @@ class Services:
     def _row(self, scene: ServiceScene, caller: Caller) -> ServiceRow:
         keeper = self._keepers.get(scene.design.id)
         design, cost = scene.design, cost_of(scene, keeper, self._service.chosen.costs)
-        address = self._hosting().address(design.name, design.tenant, design.port)
-        row = row_of(scene, keeper, cost, address)
+        address = self._address(design)
+        row = service_row(scene, keeper, cost, address)
         if caller.may_read(scene.design.user):
             return row
         return replace(row, why="", trouble="")
@@ -338,85 +367,3 @@ def _first_scene(track: ServiceTrack) -> ServiceScene:
         *(track.design, track.least, track.most, track.wanted, track.reason, False),
         *(0, 0.0, "", 0, ()),
     )
-
-
-def cost_of(scene: ServiceScene, keeper: ServiceKeeper | None, costs: Costs) -> ServiceCost:
-    """At the usual price of a node's busy GPUs; their kind is that of the first replica."""
-    answered = scene.answered + (keeper.load.untold_answers if keeper else 0)
-    money = scene.gpu_s / 3600 * costs.per_hour(scene.kind, scene.node_gpus) / scene.node_gpus
-    return ServiceCost(
-        name=scene.design.name,
-        user=scene.design.user,
-        gpu_hours=scene.gpu_s / 3600,
-        answered=int(answered),
-        cost=money,
-        per_thousand=money / answered * 1e3 if answered else None,
-        gpu_s_per_thousand=scene.gpu_s / answered * 1e3 if answered else None,
-    )
-
-
-def _why(scene: ServiceScene, keeper: ServiceKeeper | None) -> str:
-    """How many replicas it has, and why."""
-    if scene.is_paused:
-        return IS_PAUSED
-    return keeper.told.reason if keeper else scene.reason
-
-
-def row_of(
-    scene: ServiceScene, keeper: ServiceKeeper | None, cost: ServiceCost, address: str
-) -> ServiceRow:
-    design = scene.design
-    rows = [_replica_row(own, keeper) for own in scene.replicas]
-    load = keeper.load if keeper else None
-    total = load.total if load else {}
-    return ServiceRow(
-        id=design.id,
-        name=design.name,
-        user=design.user,
-        address=address,
-        state=_state(scene, rows, keeper),
-        least=scene.least,
-        most=scene.most,
-        wanted=scene.wanted,
-        variant=scene.variant,
-        why=_why(scene, keeper),
-        trouble=keeper.trouble_now(scene) if keeper else "nobody looks after it",
-        slo_s=design.slo_s,
-        percentile=design.percentile,
-        rate=load.rate if load else 0.0,
-        p50_s=load.last["p50_s"] if load else 0.0,
-        p99_s=load.last["p99_s"] if load else 0.0,
-        in_flight=load.last["in_flight"] if load else 0,
-        queued=load.last["queued"] if load else 0,
-        answered=total.get("answered", 0),
-        late=total.get("late", 0),
-        refused=total.get("refused", 0),
-        failed=total.get("failed", 0),
-        failed_job=scene.failed_job,
-        cost=cost,
-        replicas=rows,
-    )
-
-
-def _replica_row(own: SeenReplica, keeper: ServiceKeeper | None) -> ReplicaRow:
-    return ReplicaRow(
-        number=own.number,
-        job=str(own.job),
-        port=own.port,
-        variant=own.variant,
-        state=keeper.state_of(own) if keeper else "starting",
-        in_flight=keeper.busy.get(str(own.number), 0) if keeper else 0,
-    )
-
-
-def _state(
-    scene: ServiceScene, rows: Sequence[ReplicaRow], keeper: ServiceKeeper | None
-) -> ServiceState:
-    states: set[ReplicaState] = {own.state for own in rows}
-    if scene.is_paused:
-        return "paused"
-    if "ready" in states:
-        return "serving"
-    if keeper is None or keeper.trouble_now(scene):
-        return "troubled"
-    return "asleep" if rows and states <= {"asleep"} else "starting"

@@ -10,17 +10,16 @@ import hmac
 import json
 import secrets
 from dataclasses import asdict, dataclass
-from hashlib import sha256
 from time import time
 from typing import Final
 
 from dovetail.api.token_row import TokenRow
+from dovetail.api.token_text import PREFIX, digest_of, parts_of
 from dovetail.core.errors import BadInput
 from dovetail.daemon.asking import Asking
 from dovetail.daemon.refusals import NotAllowed, NotFound
 from dovetail.daemon.users.callers import Caller
 
-PREFIX: Final = "dvt_"
 MOST_TOKENS: Final = 50  # of a user
 _DAY_S: Final = 86_400.0
 _KEY: Final = "token "  # of the journal's file, before the id
@@ -63,16 +62,18 @@ class Tokens:
             )
         token_id, secret = secrets.token_hex(5), secrets.token_urlsafe(32)
         expires = None if days is None else time() + days * _DAY_S
-        made = UserToken(token_id, name, caller.uid, caller.name, time(), expires, _digest(secret))
+        made = UserToken(
+            token_id, name, caller.uid, caller.name, time(), expires, digest_of(secret)
+        )
         self._asking.keep_meta(_KEY + token_id, json.dumps(asdict(made)))
         self._by_id[token_id] = made
         return made, f"{PREFIX}{token_id}_{secret}"
 
     def of(self, text: str) -> UserToken | None:
         """The token with that secret, if it still is one."""
-        token_id, _, secret = text.removeprefix(PREFIX).partition("_")
+        token_id, secret = parts_of(text)
         found = self.get(token_id)
-        if found is None or not hmac.compare_digest(_digest(secret), found.digest):
+        if found is None or not hmac.compare_digest(digest_of(secret), found.digest):
             return None
         self._used[token_id] = time()
         return found
@@ -80,6 +81,10 @@ class Tokens:
     def get(self, token_id: str) -> UserToken | None:
         found = self._by_id.get(token_id)
         return None if found is None or found.is_over else found
+
+    def all(self) -> list[UserToken]:
+        """Those that are not over."""
+        return [own for own in list(self._by_id.values()) if not own.is_over]
 
     def rows(self, caller: Caller) -> list[TokenRow]:
         own = self._by_id.values() if caller.admin else self._of(caller.name)
@@ -111,7 +116,3 @@ class Tokens:
             expires_at=token.expires_at,
             used_at=self._used.get(token.id),
         )
-
-
-def _digest(secret: str) -> str:
-    return sha256(secret.encode("utf-8", "replace")).hexdigest()

@@ -16,6 +16,7 @@ class ServiceDesign:
     user: str = ""
     tenant: str = ""  # whose quota its replicas count against
     port: int = 0  # of its address
+    host: str = "127.0.0.1"
     least: int = 1  # replicas
     most: int = 1
     at_once: int = 8  # requests that one replica has at the same time

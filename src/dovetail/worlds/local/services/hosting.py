@@ -62,11 +62,13 @@ class LocalHosting:
         folder = self._folder / order.id
         settings = GatewaySettings(
             service=order.service,
-            host=ports.HOST,
+            host=order.host,
             port=order.port,
             control=str(folder / "line"),
             slo_s=order.slo_s,
             bounds=order.bounds,
+            network=order.network,
+            tls=order.tls,
         )
         return ProcessDoor(folder, settings, order.account_of)
 

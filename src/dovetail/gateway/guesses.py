@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from ipaddress import IPv6Address, ip_address
 from time import monotonic
 from typing import Final
 
@@ -35,3 +36,11 @@ class Guesses:
         times.append(self._clock())
         if len(self._wrong) > _MOST_KEYS:
             del self._wrong[next(iter(self._wrong))]
+
+
+def network_of(host: str) -> str:
+    """The address; of IPv6 the first half: who has one has them all."""
+    found = ip_address(host.partition("%")[0])
+    if isinstance(found, IPv6Address) and found.ipv4_mapped is None:
+        return f"{IPv6Address(int(found) >> 64 << 64)}/64"
+    return str(found)
