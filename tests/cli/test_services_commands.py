@@ -57,9 +57,9 @@ def test_down_that_cancels_stops_services_too() -> None:
 
 def test_a_mistake_in_the_file_is_told_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "service.yaml"
-    file.write_text("name: chat\ncommand: [server]\nport: 80\nreplicas: 2\n")
+    file.write_text("name: chat\ncommand: [server]\nreplicas: {min: 3, max: 2}\n")
     with service_daemon() as made:
         said = typed(made, "serve", str(file))
         assert said.returncode == 1
-        assert said.stderr.startswith(f"dovetail: {file}, line 3: port: 2 replicas cannot share")
+        assert said.stderr.startswith(f"dovetail: {file}, line 3: replicas: min 3 is more than max 2")
         assert said.stderr.count("\n") == 1
