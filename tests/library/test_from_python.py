@@ -127,6 +127,16 @@ def _dictionaries(table: Any) -> list[dict[str, Any]]:
     return list(table.to_dict("records") if hasattr(table, "iloc") else table.to_dicts())
 
 
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_rows_are_frames_of_the_package_that_is_there(kind: str) -> None:
+    package = pytest.importorskip(kind)
+    run = dt.simulate(dt.read_trace(ROOT / "examples" / "jobs.csv"), "2x8", "srtf")
+    frame = run.jobs(kind)
+    assert isinstance(frame, package.DataFrame)
+    assert frame.shape == (10, 17)
+    assert run.by("user", kind).shape[0] == 5
+
+
 def test_seeds_give_intervals_and_the_first_is_the_trace_itself() -> None:
     trace = dt.generate_trace(**SMALL)
     found = dt.compare(trace, "2x8", ["fifo", "srtf"], seeds=4)
