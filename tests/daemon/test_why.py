@@ -453,7 +453,7 @@ def test_a_real_daemon_says_why_a_real_job_waits(tmp_path: Path) -> None:
         span = forecast(box.service).start(second)
         assert span is not None
         assert span.low <= span.expected
-        assert "runs on GPU 0" in why(box.service, first).text
+        assert "runs on slot 0" in why(box.service, first).text
         assert "has finished" in why(box.service, "1").text
         box.service.pause([first], ME)  # as was said
         box.wait_until(second, "running")

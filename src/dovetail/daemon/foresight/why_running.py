@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dovetail.api.why_row import NextPreemption, WhyRunning
 from dovetail.client.job_words import reported
-from dovetail.core.model import WHOLE_GPU, gpus_of
+from dovetail.core.model import WHOLE_GPU, Node, gpus_of
 from dovetail.core.paces import latest_first
 from dovetail.core.track import Phase
 from dovetail.daemon.foresight.case import Case
@@ -52,11 +52,15 @@ def _where(case: Case) -> str:
     for n, gpu in gpus_of(placement):
         by_node.setdefault(n, []).append(str(gpu_number(nodes[n], gpu)))
     places = [
-        f"{'GPU' if len(gpus) == 1 else 'GPUs'} {', '.join(gpus)} of {nodes[n].id}"
+        f"{_word(nodes[n])}{'' if len(gpus) == 1 else 's'} {', '.join(gpus)} of {nodes[n].id}"
         for n, gpus in by_node.items()
     ] or [f"node {nodes[placement.slices[0].node].id}"]
     part = f" (a share of {placement.share / WHOLE_GPU:g})" if placement.share < WHOLE_GPU else ""
     return "; ".join(places) + part
+
+
+def _word(node: Node) -> str:
+    return "slot" if node.kind == "cpu" else "GPU"
 
 
 def _size(case: Case) -> str:
