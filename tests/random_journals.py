@@ -291,6 +291,7 @@ MAKERS: Mapping[str, Maker] = {
     "study-opened": _opened,
     "study-stopped": lambda c, st, at: s.StudyStopped(at, _any_study(c, st)),
     "study-resumed": lambda c, st, at: s.StudyResumed(at, _any_study(c, st)),
+    "study-extended": lambda c, st, at: s.StudyExtended(at, _any_study(c, st), c.randint(1, 12)),
     "study-cancelled": lambda c, st, at: s.StudyCancelled(at, _any_study(c, st), "enough"),
     "service-declared": _declared,
     "service-scaled": _scaled,

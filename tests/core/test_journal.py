@@ -65,6 +65,7 @@ from dovetail.workloads.study.design import Design
 from dovetail.workloads.study.entries import (
     CloseStudy,
     StudyCancelled,
+    StudyExtended,
     StudyOpened,
     StudyResumed,
     StudyStopped,
@@ -159,6 +160,7 @@ EVERY_KIND: list[tuple[float, JournalEntry]] = [
     (7.0, StudyOpened(7.0, FULL_DESIGN)),
     (7.0, StudyStopped(7.0, "s1")),
     (7.0, StudyResumed(7.0, "s1")),
+    (7.0, StudyExtended(7.0, "s1", 8)),
     (7.0, StudyCancelled(7.0, "s1", "cancelled by ann")),
     (7.0, Stop(JobId("j"), "its study has reached its target", None, True)),
     (7.0, Branch(JobId("j"), JobId("k"), (("lr", 0.3), ("layers", 2)))),

@@ -154,6 +154,45 @@ def test_what_is_not_a_number_counts_as_a_step_and_is_never_the_best(here: Box) 
     assert found["best"]["value"] == 0.5
 
 
+def test_a_study_is_extended_while_it_is_open(here: Box) -> None:
+    open_study(here, trials=2, steps=4, pace=0.1)
+    row = plain(here.daemon.studies.extend("digits", 3, ME))
+    assert row["trials"] == 5
+    found = closed(here)
+    assert [trial["state"] for trial in found["trials"]] == ["done"] * 5
+    assert len({str(trial["settings"]) for trial in found["trials"]}) == 5
+    with pytest.raises(Conflict, match="closed already"):
+        here.daemon.studies.extend("digits", 1, ME)
+
+
+def test_a_study_that_learns_chooses_its_further_trials_by_the_others(here: Box) -> None:
+    open_study(here, trials=3, steps=4, pace=0.1, sampler="tpe")
+    here.daemon.studies.extend("digits", 2, ME)
+    assert len(closed(here)["trials"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        (
+            {"sampler": "grid", "trials": None, "space": {"lr": {"choice": [1, 2]}}},
+            "grid: it has 2",
+        ),
+        ({}, "10,000 trials at most"),
+    ],
+)
+def test_what_cannot_be_extended_is_said_in_one_line(
+    here: Box, fields: dict[str, Any], told: str
+) -> None:
+    open_study(here, **{"trials": 2, "steps": 40, "pace": 0.1} | fields)
+    with pytest.raises(BadInput, match=told):
+        here.daemon.studies.extend("digits", 10_000 if not fields else 1, ME)
+    here.daemon.studies.stop("digits", ME)
+    with pytest.raises(Conflict, match="resume it"):
+        here.daemon.studies.extend("digits", 1, ME)
+    here.daemon.studies.cancel("digits", ME)
+
+
 def test_a_second_study_of_the_same_name_is_refused_while_the_first_is_open(here: Box) -> None:
     open_study(here, steps=100)
     with pytest.raises(Conflict, match="a study called 'digits' is open"):

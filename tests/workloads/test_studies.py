@@ -1,5 +1,6 @@
 """Studies as the journal tells them: curves, stints, who may line up, and what is remembered."""
 
+from dataclasses import replace
 from math import isnan
 from random import Random
 
@@ -32,7 +33,13 @@ from dovetail.core.state import State
 from dovetail.core.track import Phase
 from dovetail.core.view import CLOSES, REPORTS, View
 from dovetail.testing import fingerprint, job, placement
-from dovetail.workloads.study.entries import CloseStudy, StudyOpened, StudyResumed, StudyStopped
+from dovetail.workloads.study.entries import (
+    CloseStudy,
+    StudyExtended,
+    StudyOpened,
+    StudyResumed,
+    StudyStopped,
+)
 from dovetail.workloads.study.kind import studies_of
 from dovetail.workloads.study.track import DONE, FAILED, NEW, PAUSED, RUNNING, STOPPED, StudyTrack
 from study_state import Lived, design, live_by_chance, trial
@@ -339,7 +346,17 @@ def test_time_while_a_study_is_stopped_does_not_count() -> None:
     assert study_of(lived).age_s(lived.now) == 15.0
 
 
+def test_an_extended_study_has_more_trials_and_nothing_else_changes() -> None:
+    lived = Lived()
+    lived.open(design())
+    before = study_of(lived).design
+    lived.record(StudyExtended(5.0, "s1", before.planned + 3))
+    assert study_of(lived).design == replace(before, planned=before.planned + 3)
+
+
 IMPOSSIBLE: list[JournalEntry] = [
+    StudyExtended(0.0, "s9", 100),
+    StudyExtended(0.0, "s1", 1),
     StudyOpened(0.0, design()),
     StudyStopped(0.0, "s9"),
     CloseStudy("s9", "done"),

@@ -39,6 +39,7 @@ class Me:
     admin: bool
     version: str
     system: bool = field(metadata=about("Is the daemon for everybody on this machine?"))
+    network: bool = field(metadata=about("Did they come by a token, so that they can log out?"))
     now: float = field(metadata=about("The daemon's clock."))
 
 

@@ -182,7 +182,7 @@ class Daemon:
 
     def _begin_studies(self, errands: Errands) -> None:
         """And take up the arrays and studies that an earlier daemon left."""
-        self.studies.on_resume = errands.look_after
+        self.studies.on_more = errands.look_after
         self._lasting.append(errands)
         self.state.index(errands)
         self.service.arrays.recall(self.state)

@@ -71,6 +71,7 @@ class Mirror:
         """Bring every trial to what the state says now; changes made in a draft are forgotten."""
         self.jobs.clear()
         self.ending.clear()
+        self.study.planned = self.track.design.planned
         self._grow()
         for trial in self.study.trials:
             self._sync_trial(trial, self.track.trials[trial.number], view)

@@ -1,4 +1,4 @@
-"""`dovetail study`: look at studies, stop, resume and cancel them, make a page of one."""
+"""`dovetail study`: look at studies, stop, resume, extend and cancel them, make a page of one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ELSEWHERE = {
 
 @click.group(cls=LazyGroup, sections={"Commands": _ELSEWHERE})
 def study() -> None:
-    """Studies: what they have found; stop, resume, cancel them. To begin one: dovetail tune."""
+    """Studies: what they have found; stop, resume, extend, cancel them. To begin one: dovetail tune."""
 
 
 _name = click.argument("name")
@@ -147,6 +147,17 @@ def resume(client: Client, name: str) -> None:
     """Let a stopped study go on where it was."""
     row = read(StudyRow, client.post(f"{path_of(name)}/resume"))
     told = f"Study {row.name} goes on: {counts_text(row)}; best so far {best_text(row)}."
+    click.echo(clean(told))
+
+
+@study.command()
+@_name
+@click.argument("trials", type=click.IntRange(1))
+@with_client
+def extend(client: Client, name: str, trials: int) -> None:
+    """Let an open study have so many more trials."""
+    row = read(StudyRow, client.post(f"{path_of(name)}/extend", {"trials": trials}))
+    told = f"Study {row.name} has {counted(row.trials, 'trial')} now: {counts_text(row)}."
     click.echo(clean(told))
 
 

@@ -43,6 +43,7 @@ async def me(daemon: AskedDaemon, caller: Asking) -> Response:
             admin=caller.admin,
             version=daemon.version,
             system=daemon.home.system,
+            network=bool(caller.token),
             now=time.time(),
         )
     )

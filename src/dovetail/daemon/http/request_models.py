@@ -21,6 +21,7 @@ from dovetail.api.job_row import JOB_ID
 from dovetail.jobfiles.complaint import Complaint
 from dovetail.jobfiles.fields import LARGEST_PRIORITY, Deadline, NotifyEvents, NotifyWays
 from dovetail.jobfiles.job_model import JobSpec
+from dovetail.jobfiles.study_fields import MOST_TRIALS
 from dovetail.jobfiles.texts import LONGEST_NAME, label
 
 MOST_SUBMISSIONS = 10_000
@@ -268,6 +269,10 @@ class StudyAsked(_Asked):
     )
     workdir: Workdir = Field(description="The folder it was opened in.")
     umask: int = Field(default=0o022, ge=0, le=0o777, strict=True)
+
+
+class MoreTrials(_Asked):
+    trials: int = Field(ge=1, le=MOST_TRIALS, strict=True, description="Beside those it has.")
 
 
 class ServiceAsked(_Asked):

@@ -9,7 +9,7 @@ from fastapi import Path, Query, Response
 from dovetail.api.study_row import StudiesTold, StudyOpen, StudyPage, StudyRow
 from dovetail.daemon.http.error_answers import JsonAnswer, problems
 from dovetail.daemon.http.job_routes import MOST_ROWS
-from dovetail.daemon.http.request_models import StudyAsked
+from dovetail.daemon.http.request_models import MoreTrials, StudyAsked
 from dovetail.daemon.http.requests import AskedDaemon, Asking, router
 from dovetail.daemon.studies.service import Opening
 from dovetail.jobfiles.texts import LONGEST_NAME
@@ -64,6 +64,14 @@ def stop_study(name: Name, daemon: AskedDaemon, caller: Asking) -> Response:
 @routes.post("/v1/studies/{name}/resume", **_CHANGED)
 def resume_study(name: Name, daemon: AskedDaemon, caller: Asking) -> Response:
     return JsonAnswer(daemon.studies.resume(name, caller))
+
+
+@routes.post(
+    "/v1/studies/{name}/extend", **_CHANGED | {"responses": problems(400, 404, 409, 503, 507)}
+)
+def extend_study(name: Name, asked: MoreTrials, daemon: AskedDaemon, caller: Asking) -> Response:
+    """So many more trials, of the same space."""
+    return JsonAnswer(daemon.studies.extend(name, asked.trials, caller))
 
 
 @routes.post("/v1/studies/{name}/cancel", **_CHANGED)

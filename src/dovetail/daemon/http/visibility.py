@@ -56,7 +56,9 @@ _ABOUT_ALL = frozenset(
         *("node-joined", "node-down", "node-up", "node-draining", "node-left"),
     )
 )
-_STUDIES = frozenset(("study-stopped", "study-resumed", "study-cancelled", "close-study"))
+_STUDIES = frozenset(
+    ("study-stopped", "study-resumed", "study-extended", "study-cancelled", "close-study")
+)
 
 
 def row_for(caller: Caller, row: Seen) -> Seen:

@@ -17,6 +17,7 @@ from dovetail.daemon.users.callers import Caller
 from dovetail.daemon.users.limits import PER_JOB, Limits, most_gpus
 from dovetail.jobfiles import jobs as spec_jobs
 from dovetail.jobfiles.job_model import dump
+from dovetail.jobfiles.study_fields import MOST_TRIALS
 from dovetail.jobfiles.study_model import StudySpec, expand, read_study
 from dovetail.tune import sampling
 from dovetail.tune.board import most_at_once
@@ -99,6 +100,26 @@ def first_trials(spec: StudySpec, number: int) -> list[TrialToSubmit]:
     ]
 
 
+def further_trials(spec: StudySpec, there: int, more: int) -> list[TrialToSubmit]:
+    """The settings of so many more; none yet where they are learned from the trials before them."""
+    if there + more > MOST_TRIALS:
+        raise BadInput(f"a study has {MOST_TRIALS:,} trials at most; it has {there:,}")
+    if shares(spec):
+        raise BadInput(
+            "its trials share their first steps (from_step); open another study for more"
+        )
+    if sampling.planned(spec.sampler, spec.space, there + more) < there + more:
+        raise BadInput(
+            f"sampler {spec.sampler}: it has {there} trials; open another study for more"
+        )
+    if learns(spec):
+        return []
+    return [
+        TrialToSubmit(number, settings_for(spec, number), spec.steps)
+        for number in range(there, there + more)
+    ]
+
+
 def learns(spec: StudySpec) -> bool:
     """Does its sampler look at the trials so far?"""
     return sampling.learns(spec.sampler)
@@ -163,10 +184,10 @@ def within(
     return spec.model_copy(update=update)
 
 
-def size_of(opening: Opening, spec: StudySpec) -> float:
-    """Bytes that are written for it: each trial has a description and an environment of its own."""
+def size_of(opening: Opening, spec: StudySpec, trials: int) -> float:
+    """Bytes that are written for so many: each has a description and an environment of its own."""
     environment = sum(len(name) + len(value) for name, value in opening.environment.items())
-    return spec.planned * (len(json.dumps(dump(spec))) + environment + PER_JOB)
+    return trials * (len(json.dumps(dump(spec))) + environment + PER_JOB)
 
 
 def member_of(

@@ -32,7 +32,13 @@ from dovetail.daemon.submissions import Submission
 from dovetail.daemon.users.callers import Caller
 from dovetail.tune.live import Exchanging
 from dovetail.workloads.study.design import Design
-from dovetail.workloads.study.entries import StudyCancelled, StudyOpened, StudyResumed, StudyStopped
+from dovetail.workloads.study.entries import (
+    StudyCancelled,
+    StudyExtended,
+    StudyOpened,
+    StudyResumed,
+    StudyStopped,
+)
 from dovetail.workloads.study.kind import MOST_CLOSED, studies_of
 from dovetail.workloads.study.track import Closed, StudyTrack
 
@@ -62,7 +68,7 @@ class Studies:
         self._service: Final = service
         self._exchange: Final = exchange
         self._past: Final = ClosedStudies(parts.reader)
-        self.on_resume: Callable[[str, str], None] = lambda study_id, user: None
+        self.on_more: Callable[[str, str], None] = lambda study_id, user: None
 
     # ------------------------------------------------------------------------------------- opening
 
@@ -93,7 +99,7 @@ class Studies:
                 raise Conflict(_taken(other))
             number = int(self._parts.store.meta("next_study") or "1")
             allowed = plan.within(self._parts.limits, spec, first[0], caller, view)
-            size = plan.size_of(opening, allowed)
+            size = plan.size_of(opening, allowed, allowed.planned)
             self._service.intake.charge(caller.name, size, view, now)
             design = plan.design_of(allowed, f"s{number}", caller, now, self._parts.clock)
             clock, why_not = self._parts.clock, partial(self._service.why_not, caller)
@@ -243,7 +249,29 @@ class Studies:
             return events, (study.id, study.design.user)
 
         study_id, user = self._service.change(change)
-        self.on_resume(study_id, user)
+        self.on_more(study_id, user)
+        return self._row(study_id, caller)
+
+    def extend(self, name: str, more: int, caller: Caller) -> StudyRow:
+        """With the settings that a study with so many trials would have had."""
+        from dovetail.daemon.studies import opening as plan
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], tuple[str, str]]:
+            study = self._owned(name, caller, view, "extend")
+            design = study.design
+            shell = self._parts.book.shell(design.id)
+            if study.is_stopped or shell is None:
+                raise Conflict(f"study {name!r} is stopped; resume it before it has more trials")
+            spec, opening, owner = plan.reopened(design, shell)
+            further = plan.further_trials(spec, design.planned, more)
+            self._parts.limits.check_number(more, owner.name, view)
+            self._service.intake.charge(owner.name, plan.size_of(opening, spec, more), view, now)
+            submitted = self.submitted(spec, design, further, opening, owner, view, now)
+            extended = StudyExtended(now, design.id, design.planned + more)
+            return [extended, *submitted], (design.id, design.user)
+
+        study_id, user = self._service.change(change)
+        self.on_more(study_id, user)
         return self._row(study_id, caller)
 
     def cancel(self, name: str, caller: Caller) -> StudyRow:

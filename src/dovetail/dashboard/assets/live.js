@@ -26,7 +26,12 @@ function connect() {
   const source = (live.source = new EventSource(STREAM));
   source.onopen = () => { connection("live", "live"); tell(ANEW); };
   source.onmessage = (event) => { connection("live", "live"); tell(JSON.parse(event.data)); };
-  source.onerror = () => { disconnect(); connection("no connection; trying again", "away"); setTimeout(connect, AGAIN_MS); };
+  source.onerror = async () => {
+    disconnect();
+    connection("no connection; trying again", "away");
+    setTimeout(connect, AGAIN_MS);
+    if ((await isOut()) && (await me()).network) location.href = "/page/login";
+  };
 }
 
 function disconnect() {
@@ -51,4 +56,16 @@ function atMost(everyMs, work) {
   };
 }
 
-addEventListener("DOMContentLoaded", connect);
+// Who looks, and the way out for who came by a token. Where that is no longer good, to the login.
+async function showWho() {
+  const told = await me();
+  $$("#who").textContent = told.user;
+  $$("#logout").hidden = !told.network;
+}
+
+async function isOut() {
+  try { await get("/v1/page/me"); } catch (error) { return error.status === 401; }
+  return false;
+}
+
+addEventListener("DOMContentLoaded", () => { connect(); showWho().catch(shown); });

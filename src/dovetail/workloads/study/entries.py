@@ -51,6 +51,20 @@ class StudyResumed(GroupEvent):
 
 
 @final
+class StudyExtended(GroupEvent):
+    """The user wants more trials: so many in all, from now on."""
+
+    kind: ClassVar[str] = KIND
+    tag: ClassVar[str] = "study-extended"
+    fields: ClassVar[tuple[str, ...]] = ("at", "study_id", "planned")
+
+    def __init__(self, at: Seconds, study_id: str, planned: int) -> None:
+        super().__init__(at)
+        self.study_id: Final = study_id
+        self.planned: Final = planned
+
+
+@final
 class StudyCancelled(GroupEvent):
     """The user wants no more of the study; all its jobs have ended before."""
 

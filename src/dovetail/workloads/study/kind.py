@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast, final
 
 from dovetail.core.entries import GroupAction, GroupEvent, Reported
@@ -17,6 +18,7 @@ from dovetail.workloads.study.entries import (
     KIND,
     CloseStudy,
     StudyCancelled,
+    StudyExtended,
     StudyOpened,
     StudyResumed,
     StudyStopped,
@@ -43,6 +45,7 @@ READERS: Final[Mapping[str, Reader]] = {
     StudyOpened.tag: lambda at, value, _: StudyOpened(at, Design(**with_infinity(value))),
     StudyStopped.tag: lambda at, value, _: StudyStopped(at, value),
     StudyResumed.tag: lambda at, value, _: StudyResumed(at, value),
+    StudyExtended.tag: lambda at, value, row: StudyExtended(at, value, row["planned"]),
     StudyCancelled.tag: lambda at, value, row: StudyCancelled(at, value, row["reason"]),
     CloseStudy.tag: lambda _, value, row: CloseStudy(value, row["reason"]),
 }
@@ -81,6 +84,8 @@ class Workload:
             self._study(state, entry.study_id).stop(state.now)
         elif isinstance(entry, StudyResumed):
             self._study(state, entry.study_id).resume(state.now)
+        elif isinstance(entry, StudyExtended):
+            self._extend(self._study(state, entry.study_id), entry.planned)
         else:
             assert isinstance(entry, StudyCancelled | CloseStudy)
             self._close(state, self._study(state, entry.study_id), entry.reason)
@@ -95,6 +100,14 @@ class Workload:
         if design.id in state.groups:
             raise IllegalEntry(f"study {design.id!r} is opened twice; ids of studies must differ")
         self._follow(state, StudyTrack(design, state.now))
+
+    @staticmethod
+    def _extend(study: StudyTrack, planned: int) -> None:
+        if planned <= study.design.planned:
+            raise IllegalEntry(
+                f"study {study.design.name!r} has {study.design.planned} trials; {planned} are no more"
+            )
+        study.design = replace(study.design, planned=planned)
 
     def _follow(self, state: State, study: StudyTrack) -> None:
         self.open[study.id] = study

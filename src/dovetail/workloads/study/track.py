@@ -122,7 +122,7 @@ class StudyTrack:
     """One open study's history: `trials` by number, in order of submission."""
 
     def __init__(self, design: Design, at: Seconds) -> None:
-        self.design: Final = design
+        self.design = design  # another one when it is extended
         self.opened_at: Final = at
         self.trials: Final[dict[int, TrialTrack]] = {}
         self.stopped_at = -1.0  # by its user; -1 while it goes on
