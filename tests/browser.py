@@ -113,6 +113,10 @@ class Visit:
         self.wrong.clear()
         self.asked.clear()
 
+    def focused(self) -> str:
+        """The text of what the keyboard speaks to."""
+        return str(self.page.evaluate("document.activeElement.innerText"))
+
     def close(self) -> None:
         self.context.close()
 

@@ -4,7 +4,7 @@ docs/images are made here: DOVETAIL_PICTURES=docs/images pytest tests/dashboard/
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ SCREENS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def busy(live: DaemonProcess) -> DaemonProcess:
+def busy(live: DaemonProcess) -> Iterator[DaemonProcess]:
     """A study that is done, jobs that ended, ran, gave way and wait."""
     spec = {"name": "digits", "run": _TRIAL, "metric": "loss", "steps": 8, "trials": 8}
     space = {"lr": {"log": [0.01, 0.5]}, "width": {"choice": [16, 32, 64]}}
@@ -53,10 +53,12 @@ def busy(live: DaemonProcess) -> DaemonProcess:
     for number, name in enumerate(("bert", "gpt", "vit", "llama", "clip", "unet", "t5", "whisper")):
         gpus, estimate = 1 + number % 2, f"{10 + 7 * number}m"
         live.submit("sleep 600", name=name, estimate=estimate, resources={"gpus": gpus})
-    ServiceDaemon(live).serve("answers", slo_ms=1000)
+    services = ServiceDaemon(live)
+    services.serve("answers", slo_ms=1000)
     live.ask("PUT", "/v1/tenants", {"name": "vision", "gpu_quota": 2})
     live.training = training  # type: ignore[attr-defined]
-    return live
+    yield live
+    services.change("stop")  # else it has a replica again as soon as one is cancelled
 
 
 @pytest.fixture(scope="module")
@@ -211,6 +213,10 @@ def test_a_study_grows_on_its_page_and_can_be_stopped(busy: Any, visit_on: Any) 
     visit = visit_on("desk")
     page = visit.open(f"/page/study/{study['study']}")
     page.wait_for_selector("#trials tbody tr")
+    page.fill("#more", "1")
+    assert page.inner_text("#extend-command") == f"dovetail study extend {study['study']} 1"
+    page.click("#do-extend")
+    until(lambda: busy.get("/v1/studies/slow")["planned"] == 3)
     page.click("#do-stop")
     page.wait_for_selector("#do-resume")
     assert page.inner_text("#state") == "stopped"

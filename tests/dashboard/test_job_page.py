@@ -55,7 +55,7 @@ def test_buttons_do_what_they_say_and_tell_the_command(live: Any, enter: Any) ->
     until(lambda: live.get(f"/v1/jobs/{job_id}")["phase"] == "suspended")
     page.click("#do-resume")
     live.wait_for(job_id, "running")
-    page.fill("#priority", "7")
+    page.fill("#prio-field", "7")
     page.click("#do-prio")
     until(lambda: live.get(f"/v1/jobs/{job_id}")["priority"] == 7)
     page.click("#do-requeue")
@@ -65,13 +65,34 @@ def test_buttons_do_what_they_say_and_tell_the_command(live: Any, enter: Any) ->
     assert live.phase(job_id) in ("starting", "running"), "it is asked once more first"
     page.click("#do-cancel")
     live.wait_for(job_id, "cancelled")
+    assert page.inner_text("#again-command") == f"dovetail again {job_id}"
+    page.fill("#again-field", "2")
+    assert page.inner_text("#again-command") == f"dovetail again {job_id} --gpus 2"
     page.click("#do-again")
     page.wait_for_selector("#done a")
     again = page.get_attribute("#done a", "href").rpartition("/")[2]
-    assert live.get(f"/v1/jobs/{again}")["name"] == "obedient"
+    told = live.get(f"/v1/jobs/{again}")
+    assert (told["name"], told["gpus"]) == ("obedient", 2)
     assert len(page.query_selector_all("#stint-rows tbody tr")) >= 2
     assert visit.wrong == []
     live.ask("POST", "/v1/jobs/cancel", {"ids": [again]})
+
+
+_LISTEN = """window.Notification = class extends Notification {
+  constructor(title, options) { super(title, options); window.said = title; } }; null"""
+
+
+def test_who_asks_to_be_told_is_told_when_the_job_ends(live: Any, enter: Any) -> None:
+    job_id = live.submit("sleep 600", name="long")
+    visit = enter(permissions=["notifications"])
+    page = visit.open(f"/page/job/{job_id}")
+    page.evaluate(_LISTEN)
+    page.click("#do-wait")
+    page.wait_for_selector("#done:text('This page will tell you')")
+    assert page.query_selector("#do-wait") is None
+    live.ask("POST", "/v1/jobs/cancel", {"ids": [job_id]})
+    visit.until(f"window.said === 'Job {job_id} was cancelled'")
+    assert visit.wrong == []
 
 
 @as_root

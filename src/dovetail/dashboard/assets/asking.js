@@ -47,6 +47,14 @@ function shown(error) {
   if (!isAway(error)) report(error.message);
 }
 
+// Where a job is: nodes have their numbers in placements and their names for people.
+const nodeNames = (nodes) => new Map(nodes.map((node) => [node.number, node.id]));
+function places(on, names) {
+  return on.filter((piece) => piece.gpus.length).map((piece) => (
+    names.size > 1 ? `${names.get(piece.node) ?? `node ${piece.node}`}: ${spans(piece.gpus)}` : `GPU ${spans(piece.gpus)}`
+  )).join(", ") || "no GPU";
+}
+
 // 0-3,6
 function spans(numbers) {
   const found = [];

@@ -1,6 +1,6 @@
 // The page of one job.
 const id = decodeURIComponent(location.pathname.split("/").at(-1));
-const job = { row: null, story: null, caller: null };
+const job = { row: null, story: null, caller: null, names: new Map(), typed: {}, told: false };
 const log = new LogView($$("#log"), id);
 const ENDED = ["finished", "failed", "cancelled"];
 
@@ -11,8 +11,9 @@ const DEEDS = [
   ["pause", "Pause", (job) => !ENDED.includes(job.phase) && !job.reason.startsWith("paused"), () => post("/v1/jobs/pause", { ids: [id] })],
   ["resume", "Resume", (job) => !ENDED.includes(job.phase) && /^(paused|begins)/.test(job.reason), () => post("/v1/jobs/resume", { ids: [id] })],
   ["requeue", "Start over", (job) => ["running", "starting", "suspended"].includes(job.phase), () => post("/v1/jobs/requeue", { ids: [id] })],
-  ["prio", "Set priority", (job) => !ENDED.includes(job.phase), () => post("/v1/jobs/priority", { ids: [id], priority: Number($$("#priority").value) })],
-  ["again", "Run again", (job) => ENDED.includes(job.phase), () => post(`/v1/jobs/${id}/again`, { changes: {} })],
+  ["prio", "Set priority", (job) => !ENDED.includes(job.phase), () => post("/v1/jobs/priority", { ids: [id], priority: Number($$("#prio-field").value) })],
+  ["again", "Run again", (job) => ENDED.includes(job.phase), () => post(`/v1/jobs/${id}/again`, { changes: otherGpus() ? { resources: { gpus: otherGpus() } } : {} })],
+  ["wait", "Tell me when it ends", (job) => !ENDED.includes(job.phase) && !live.kept, askToTell],
   ["cancel", "Cancel", (job) => !ENDED.includes(job.phase), () => post("/v1/jobs/cancel", { ids: [id] })],
 ];
 
@@ -24,10 +25,39 @@ function showDeeds() {
   if (job.deeds === key) return;
   job.deeds = key;
   $$("#deeds").replaceChildren(...rows.flatMap(([name, label, , work]) => {
-    const field = name === "prio" ? el("input", { type: "number", id: "priority", value: job.typed ?? row.priority, step: "any", "aria-label": "Priority", oninput: () => { job.typed = $$("#priority").value; $$("#prio-command").textContent = `dovetail prio ${id} ${$$("#priority").value}`; } }) : null;
+    const field = FIELDS[name] ? deedField(name, ...FIELDS[name]) : null;
     const button = el("button", { type: "button", class: "plain", id: `do-${name}`, onclick: () => perform(button, name, label, work) }, label);
-    return [el("span", { class: "deed" }, button, field), el("code", { id: `${name}-command` }, `dovetail ${name} ${id}${name === "prio" ? ` ${job.typed ?? row.priority}` : ""}`)];
+    return [el("span", { class: "deed" }, button, field), el("code", { id: `${name}-command` }, commandOf(name))];
   }));
+}
+
+// What is typed beside a button: its label, what it is at first, its bounds, and how the command says it.
+const FIELDS = {
+  prio: ["Priority", () => job.row.priority, { step: "any" }, (value) => ` ${value}`],
+  again: ["on so many GPUs", () => job.row.gpus, { min: 0, step: 1 }, () => (otherGpus() ? ` --gpus ${otherGpus()}` : "")],
+};
+
+function deedField(name, label, first, bounds) {
+  const field = el("input", { type: "number", id: `${name}-field`, value: job.typed[name] ?? first(), ...bounds,
+    oninput: () => { job.typed[name] = field.value; $$(`#${name}-command`).textContent = commandOf(name); } });
+  return el("label", {}, field, ` ${label}`);
+}
+
+const commandOf = (name) => `dovetail ${name} ${id}${FIELDS[name] ? FIELDS[name][3](job.typed[name] ?? FIELDS[name][1]()) : ""}`;
+const otherGpus = () => { const typed = Number(job.typed.again ?? job.row.gpus); return typed !== job.row.gpus && typed > 0 ? typed : null; };
+
+// ------------------------------------------------------------------------------------- told at its end
+
+async function askToTell() {
+  if (!("Notification" in window) || (await Notification.requestPermission()) !== "granted") throw new Error("this browser does not let the page tell you; the command line does");
+  keepLive();
+  return { told: "This page will tell you, as long as it is open, also behind others." };
+}
+
+function tellEnd() {
+  if (!live.kept || job.told || !ENDED.includes(job.row.phase)) return;
+  job.told = true;
+  new Notification(`Job ${id} ${job.row.phase === "cancelled" ? "was cancelled" : `has ${job.row.phase}`}`, { body: job.row.name, tag: `dovetail-${id}` });
 }
 
 async function perform(button, name, label, work) {
@@ -40,7 +70,7 @@ async function perform(button, name, label, work) {
   button.disabled = true;
   try {
     const told = await work();
-    say($$("#done"), name === "again" ? `Submitted as job ${told.ids.join(", ")}.` : `${label}: done.`);
+    say($$("#done"), told.told ? told.told : name === "again" ? `Submitted as job ${told.ids.join(", ")}.` : `${label}: done.`);
     if (name === "again") $$("#done").append(" ", el("a", { href: `/page/job/${told.ids[0]}` }, `To job ${told.ids[0]}`));
     refresh();
   } catch (error) { say($$("#done"), error.message, true); }
@@ -74,7 +104,6 @@ function showStints() {
   stintTable(stints);
 }
 
-const PLACE = (on) => on.filter((piece) => piece.gpus.length).map((piece) => `node ${piece.node}: ${spans(piece.gpus)}`).join(", ") || "no GPU";
 function stintTable(stints) {
   const heads = ["From", "Lasting", "On", "End", "Gave way by", "Saving", "Coming back", "Done twice"];
   const cost = (seconds) => (seconds === null ? "–" : duration(seconds));
@@ -82,7 +111,7 @@ function stintTable(stints) {
     el("caption", { class: "unseen" }, "Stints, and what each preemption cost"),
     el("thead", {}, el("tr", { class: "keys" }, ...heads.map((name, i) => el("th", { scope: "col", class: [0, 2, 3, 4].includes(i) ? "text" : null }, name)))),
     el("tbody", {}, ...stints.slice(-200).reverse().map((own) => el("tr", {},
-      el("th", { scope: "row" }, moment(own.since)), el("td", {}, duration((own.until ?? clockNow()) - own.since)), el("td", { class: "text" }, PLACE(own.on)),
+      el("th", { scope: "row" }, moment(own.since)), el("td", {}, duration((own.until ?? clockNow()) - own.since)), el("td", { class: "text" }, places(own.on, job.names)),
       el("td", { class: "text" }, own.until === null ? "goes on" : own.end), el("td", { class: "text" }, own.rung || "–"), el("td", {}, cost(own.save_s)), el("td", {}, cost(own.restore_s)), el("td", {}, own.lost_s ? duration(own.lost_s) : "–")))),
   );
 }
@@ -127,6 +156,7 @@ function show() {
   phase.textContent = row.phase + (row.exit_code ? `, exit code ${row.exit_code}` : "");
   $$("#facts").replaceChildren(...story.facts.flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, name === "group" && row.trial !== null ? el("a", { href: `/page/study/${row.group}` }, text) : text)]));
   showDeeds();
+  tellEnd();
   showStints();
   showMetrics();
 }
@@ -157,7 +187,9 @@ async function showWhy() {
 }
 
 async function begin() {
-  await refresh();
+  const shownNow = get("/v1/page/now").then(({ nodes }) => { job.names = nodeNames(nodes); });
+  await Promise.all([shownNow, refresh()]);
+  if (job.story) showStints();
   if (job.story?.owned) await log.toEnd();
 }
 

@@ -4,7 +4,7 @@ const STREAM = "/v1/page/stream";
 const AGAIN_MS = 1000;
 const ANEW = { complete: false, jobs: [], nodes: [], studies: [], services: [], settings: true };
 
-const live = { listeners: [], source: null, seq: 0, told: 0 };
+const live = { listeners: [], source: null, seq: 0, told: 0, kept: false };
 
 function onChange(listener) { live.listeners.push(listener); }
 
@@ -22,7 +22,7 @@ function connection(text, state) {
 }
 
 function connect() {
-  if (live.source || document.hidden) return;
+  if (live.source || (document.hidden && !live.kept)) return;
   const source = (live.source = new EventSource(STREAM));
   source.onopen = () => { connection("live", "live"); tell(ANEW); };
   source.onmessage = (event) => { connection("live", "live"); tell(JSON.parse(event.data)); };
@@ -39,7 +39,10 @@ function disconnect() {
   live.source = null;
 }
 
-document.addEventListener("visibilitychange", () => { if (document.hidden) disconnect(); else connect(); });
+// Who asked to be told of something is told behind other pages too.
+function keepLive() { live.kept = true; connect(); }
+
+document.addEventListener("visibilitychange", () => { if (!document.hidden) connect(); else if (!live.kept) disconnect(); });
 addEventListener("pagehide", disconnect);
 
 // At most so often, and always once more after the last call.

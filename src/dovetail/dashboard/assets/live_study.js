@@ -1,6 +1,6 @@
 // The page of one study, drawn by the scripts of its report, and drawn anew as it grows.
 const name = decodeURIComponent(location.pathname.split("/").at(-1));
-const study = { told: null, caller: null, choice: { over: "step", log: null } };
+const study = { told: null, caller: null, more: 10, choice: { over: "step", log: null } };
 
 // A place without what was drawn in it before, and without what watched its width.
 function fresh(selector) {
@@ -75,7 +75,7 @@ function compare() {
 
 // ------------------------------------------------------------------------------------ what may be done
 
-const DEEDS = [["stop", "Stop", "open"], ["resume", "Resume", "stopped"], ["cancel", "Cancel", "open,stopped"]];
+const DEEDS = [["stop", "Stop", "open"], ["extend", "More trials", "open"], ["resume", "Resume", "stopped"], ["cancel", "Cancel", "open,stopped"]];
 function showDeeds() {
   const { told } = study;
   const rows = told.owned ? DEEDS.filter(([, , states]) => states.split(",").includes(told.state)) : [];
@@ -85,9 +85,18 @@ function showDeeds() {
   study.deeds = key;
   $$("#deeds").replaceChildren(...rows.flatMap(([what, label]) => {
     const button = el("button", { type: "button", class: "plain", id: `do-${what}`, onclick: () => perform(button, what, label) }, label);
-    return [el("span", { class: "deed" }, button), el("code", {}, `dovetail study ${what} ${told.id}`)];
+    const field = what === "extend" ? moreField() : null;
+    return [el("span", { class: "deed" }, button, field), el("code", { id: `${what}-command` }, commandOf(what))];
   }));
 }
+
+function moreField() {
+  const field = el("input", { type: "number", id: "more", min: 1, step: 1, value: study.more, "aria-label": "So many more trials",
+    oninput: () => { study.more = Number(field.value); $$("#extend-command").textContent = commandOf("extend"); } });
+  return field;
+}
+
+const commandOf = (what) => `dovetail study ${what} ${study.told.id}${what === "extend" ? ` ${study.more}` : ""}`;
 
 async function perform(button, what, label) {
   if (what === "cancel" && !button.dataset.sure) {
@@ -97,7 +106,7 @@ async function perform(button, what, label) {
     return;
   }
   try {
-    await post(`/v1/studies/${encodeURIComponent(study.told.id)}/${what}`);
+    await post(`/v1/studies/${encodeURIComponent(study.told.id)}/${what}`, what === "extend" ? { trials: study.more } : {});
     say($$("#done"), `${label}: done.`);
     refresh();
   } catch (error) { say($$("#done"), error.message, true); }

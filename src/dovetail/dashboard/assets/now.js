@@ -1,16 +1,9 @@
 // The page Now: figures, a lane for each GPU, who runs and who waits.
-const now = { told: null, running: new Map(), past: [], ahead: null, starts: {}, ahead_s: 0, nodes: new Map(), cost: null };
+const now = { told: null, running: new Map(), past: [], ahead: null, starts: {}, ahead_s: 0, names: new Map(), cost: null };
 const clockNow = () => Date.now() / 1000 + now.ahead_s;
 
 const figure = (name, value, unit = "") => el("div", {}, el("dt", {}, name), el("dd", {}, value, unit ? el("small", {}, ` ${unit}`) : null));
 const gpuText = (row) => (row.share === 1 || !row.gpus ? String(row.gpus) : short(row.share * row.gpus));
-
-function places(on) {
-  return on.filter((piece) => piece.gpus.length).map((piece) => {
-    const name = now.nodes.get(piece.node)?.id ?? `node ${piece.node}`;
-    return now.nodes.size > 1 ? `${name}: ${spans(piece.gpus)}` : `GPU ${spans(piece.gpus)}`;
-  }).join(", ") || "no GPU";
-}
 
 // ------------------------------------------------------------------------------------------ figures
 
@@ -75,7 +68,7 @@ const running = new VirtualList($$("#running"), {
   label: "Running jobs", columns: 5, most: 330,
   load: async (first, most) => { const rows = [...now.running.values()]; return { total: rows.length, rows: rows.slice(first, first + most) }; },
   draw: (row, place, element) => {
-    patch(element, [jobLink(row), cell(row.name), cell(row.user), cell(places(row.on)), cell(duration(Math.max(0, clockNow() - row.since)))]);
+    patch(element, [jobLink(row), cell(row.name), cell(row.user), cell(places(row.on, now.names)), cell(duration(Math.max(0, clockNow() - row.since)))]);
   },
 });
 
@@ -155,7 +148,7 @@ async function anew() {
   now.told = told;
   now.past = past.stints;
   now.ahead_s = told.at - Date.now() / 1000;
-  now.nodes = new Map(told.nodes.map((node) => [node.number, node]));
+  now.names = nodeNames(told.nodes);
   now.running = new Map(told.running.map((row) => [row.id, row]));
   $$("#lanes-note").textContent = told.nodes.some((node) => node.strangers.length) ? "A grey mark: processes use the GPU that are not ours." : "Lighter, to the right of now: what is expected.";
   show();

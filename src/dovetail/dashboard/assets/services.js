@@ -1,35 +1,63 @@
 // Services: load, latency against what was promised, replicas awake and asleep.
 const seconds = (value) => (value ? duration(value) : "–");
-const history = new Map(); // by service: the last loads, for the curve
+const history = new Map(); // by service: load and latency lately, for the curves
 const MOST = 240;
 
+const sloText = (own) => (own.slo_s === null ? "no SLO" : `SLO ${duration(own.slo_s)} for ${percent(own.percentile > 1 ? own.percentile / 100 : own.percentile)}`);
+const isLate = (own) => own.slo_s !== null && own.p99_s > own.slo_s;
+
 function figures(own) {
+  const asleep = own.replicas.filter((replica) => replica.state === "asleep").length;
   const awake = own.replicas.filter((replica) => !["asleep", "waiting"].includes(replica.state)).length;
-  const slo = own.slo_s === null ? "no SLO" : `SLO ${duration(own.slo_s)} for ${percent(own.percentile > 1 ? own.percentile / 100 : own.percentile)}`;
+  const { cost } = own;
   const figure = (name, value, unit = "", bad = false) => el("div", {}, el("dt", {}, name), el("dd", { class: bad ? "bad" : null }, value, unit ? el("small", {}, ` ${unit}`) : null));
   return el("dl", { class: "figures" },
     figure("Requests a second", short(own.rate)), figure("Half within", seconds(own.p50_s)),
-    figure("99 of 100 within", seconds(own.p99_s), slo, own.slo_s !== null && own.p99_s > own.slo_s),
-    figure("Replicas awake", String(awake), `of ${own.replicas.length}; ${own.least} to ${own.most} wanted`),
+    figure("99 of 100 within", seconds(own.p99_s), `${sloText(own)}${isLate(own) ? ", exceeded" : ""}`, isLate(own)),
+    figure("Replicas awake", String(awake), `${asleep} asleep; ${own.least} to ${own.most} allowed`),
     figure("In flight", plain(own.in_flight), own.queued ? `${plain(own.queued)} queued` : ""),
-    figure("Answered", plain(own.answered), `${plain(own.late)} late, ${plain(own.refused)} refused, ${plain(own.failed)} failed`));
+    figure("Answered", plain(own.answered), `${plain(own.late)} late, ${plain(own.refused)} refused, ${plain(own.failed)} failed`),
+    figure("Cost of 1,000 requests", ...costOfThousand(cost)));
 }
 
-function curve(own) {
+// Money where prices are known; GPU time is known in any case, once something was answered.
+function costOfThousand(cost) {
+  const gpus = cost.gpu_s_per_thousand === null ? "" : `${duration(cost.gpu_s_per_thousand)} of a GPU`;
+  if (cost.per_thousand) return [short(cost.per_thousand), gpus];
+  return gpus ? [gpus, "no prices known"] : ["–", "nothing answered yet"];
+}
+
+// ---------------------------------------------------------------------------------------- curves
+
+function curves(own) {
   const points = history.get(own.id) ?? [];
   if (points.length < 2) return "";
-  const width = 640;
+  const ms = (point, name) => ({ at: point.at, value: point[name] });
+  return el("div", { class: "small-charts" },
+    curve(points, [{ name: "Load", class: "one", points: points.map((point) => ms(point, "rate")) }], "requests a second", `Load of ${own.name}`),
+    curve(points, [
+      { name: "half within", class: "half", points: points.map((point) => ms(point, "p50_s")) },
+      { name: "99 of 100 within", class: "one", points: points.map((point) => ms(point, "p99_s")) },
+    ], "seconds to an answer", `Latency of ${own.name}`, own.slo_s));
+}
+
+function curve(points, lines, up, caption, bound = null) {
+  const width = 460;
   const box = { left: FRAME.left, right: width - 8, top: FRAME.top, bottom: 120 };
   const [from, to] = [points[0].at, points.at(-1).at];
-  const x = { ...scale(0, Math.max(to - from, 1), false, box.left, box.right), ticks: timeTicks(0, Math.max(to - from, 1), 6) };
-  const y = scale(0, Math.max(...points.map((point) => point.rate), 1e-3) * 1.05, false, box.bottom, box.top);
-  const d = points.map((point, i) => `${i ? "L" : "M"}${x.at(point.at - from).toFixed(1)} ${y.at(point.rate).toFixed(1)}`).join("");
-  return svg("svg", { class: "chart", viewBox: `0 0 ${width} 158`, role: "img", "aria-label": `Requests a second to ${own.name} since this page was opened` },
-    ...axes(x, y, box, { across: "since this page was opened", up: "requests a second" }), svg("path", { class: "curve one", d }));
+  const x = { ...scale(0, Math.max(to - from, 1), false, box.left, box.right), ticks: timeTicks(0, Math.max(to - from, 1), 5) };
+  const highest = Math.max(...lines.flatMap((line) => line.points.map((point) => point.value)), bound ?? 0, 1e-3);
+  const y = scale(0, highest * 1.05, false, box.bottom, box.top);
+  const path = (line) => line.points.map((point, i) => `${i ? "L" : "M"}${x.at(point.at - from).toFixed(1)} ${y.at(point.value).toFixed(1)}`).join("");
+  const limit = bound === null ? [] : [svg("line", { class: "bound", x1: box.left, x2: box.right, y1: y.at(bound), y2: y.at(bound) })];
+  const key = lines.length > 1 ? ` (${lines.map((line) => line.name).join(": thin; ")}: thick${bound === null ? "" : "; SLO: dashed"})` : "";
+  return el("figure", {}, el("figcaption", {}, `${caption}${key}`),
+    svg("svg", { class: "chart", viewBox: `0 0 ${width} 158`, role: "img", "aria-label": `${caption}: ${up}, since this page was opened` },
+      ...axes(x, y, box, { across: "since this page was opened", up }), ...limit, ...lines.map((line) => svg("path", { class: `curve ${line.class}`, d: path(line) }))));
 }
 
 function replicas(own) {
-  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `Replicas of ${own.name}` }, el("table", {}, el("caption", { class: "unseen" }, `Replicas of ${own.name}`),
+  return el("div", { class: "scroll", tabindex: 0, "data-key": `${own.id} replicas`, role: "region", "aria-label": `Replicas of ${own.name}` }, el("table", {}, el("caption", { class: "unseen" }, `Replicas of ${own.name}`),
     el("thead", {}, el("tr", { class: "keys" }, ...["Replica", "Job", "State", "Port", "In flight"].map((head, i) => el("th", { scope: "col", class: i < 3 ? "text" : null }, head)))),
     el("tbody", {}, ...own.replicas.map((replica) => el("tr", {}, el("th", { scope: "row" }, String(replica.number)), el("td", { class: "text" }, replica.job ? el("a", { href: `/page/job/${replica.job}` }, replica.job) : "–"),
       el("td", { class: "text" }, replica.state), el("td", {}, String(replica.port)), el("td", {}, plain(replica.in_flight)))))));
@@ -39,7 +67,7 @@ const DEEDS = [["pause", "Put to sleep", (own) => own.state !== "paused"], ["res
 function deeds(own, caller) {
   if (!caller.admin && caller.user !== own.user) return "";
   return el("p", {}, ...DEEDS.filter(([, , may]) => may(own)).flatMap(([what, label]) => [
-    el("button", { type: "button", class: "plain", onclick: () => post(`/v1/services/${encodeURIComponent(own.id)}/${what}`).then(refresh).catch((error) => report(error.message)) }, label), " ",
+    el("button", { type: "button", class: "plain", "data-key": `${own.id} deed`, onclick: () => post(`/v1/services/${encodeURIComponent(own.id)}/${what}`).then(refresh).catch((error) => report(error.message)) }, label), " ",
     el("code", { class: "soft" }, `dovetail services ${what} ${own.name}`), " "]));
 }
 
@@ -47,7 +75,7 @@ function section(own, caller) {
   return el("section", { "aria-label": `Service ${own.name}` },
     el("div", { class: "head-line" }, el("h2", {}, own.name), el("span", { class: "phase" }, own.state)),
     figures(own), ...(own.trouble ? [el("p", { class: "bad" }, own.trouble)] : []), ...(own.why ? [el("p", { class: "hint" }, own.why)] : []),
-    curve(own), replicas(own), el("p", { class: "hint" }, "Address: ", el("code", {}, own.address), `, user ${own.user}`), deeds(own, caller));
+    curves(own), replicas(own), el("p", { class: "hint" }, "Address: ", el("code", {}, own.address), `, user ${own.user}`), deeds(own, caller));
 }
 
 const read = latest(() => Promise.all([get("/v1/services"), me()]));
@@ -55,9 +83,11 @@ async function refresh() {
   const found = await read();
   if (!found) return;
   const [{ services }, caller] = found;
-  for (const own of services) history.set(own.id, [...(history.get(own.id) ?? []), { at: Date.now() / 1000, rate: own.rate }].slice(-MOST));
+  for (const own of services) history.set(own.id, [...(history.get(own.id) ?? []), { at: Date.now() / 1000, rate: own.rate, p50_s: own.p50_s, p99_s: own.p99_s }].slice(-MOST));
   $$("#none").hidden = services.length > 0;
-  if (!$$("#services").contains(document.activeElement)) $$("#services").replaceChildren(...services.map((own) => section(own, caller)));
+  const key = document.activeElement?.dataset.key;
+  $$("#services").replaceChildren(...services.map((own) => section(own, caller)));
+  if (key) document.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true }); // it stays where it was
 }
 
 const again = atMost(1000, refresh);
