@@ -89,7 +89,7 @@ def test_who_asks_to_be_told_is_told_when_the_job_ends(live: Any, enter: Any) ->
     page.evaluate(_LISTEN)
     page.click("#do-wait")
     page.wait_for_selector("#done:text('This page will tell you')")
-    assert page.query_selector("#do-wait") is None
+    page.wait_for_selector("#do-wait", state="detached")
     live.ask("POST", "/v1/jobs/cancel", {"ids": [job_id]})
     visit.until(f"window.said === 'Job {job_id} was cancelled'")
     assert visit.wrong == []
