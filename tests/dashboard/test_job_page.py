@@ -45,6 +45,44 @@ def test_a_text_is_found_in_the_middle_of_a_long_log(live: Any, enter: Any) -> N
     assert visit.wrong == []
 
 
+def test_a_log_of_a_hundred_megabytes_is_begun_searched_and_ended_without_being_read_whole(
+    live: Any, enter: Any
+) -> None:
+    """Its middle is not kept (64 MB of every log are); what is gone is said where it is missed."""
+    line = "the quick brown fox jumps over the lazy dog and back again, all day long\n"
+    job_id = live.submit(
+        f"echo first; yes '{line.strip()}' | head -c 100000000; echo; echo needle; echo last"
+    )
+    live.wait_for(job_id)
+    visit = enter()
+    page = visit.open(f"/page/job/{job_id}")
+    visit.until("document.querySelector('#log').textContent.trimEnd().endsWith('last')")
+    assert "100 MB; shown" in page.inner_text("#log-note")
+    page.click("#to-begin")
+    visit.until("document.querySelector('#log').textContent.startsWith('first')")
+    page.fill("#wanted", "needle")
+    page.click("#search button")
+    page.click("#hits button")
+    visit.until("document.querySelector('#log mark')?.textContent.trim() === 'needle'")
+    shown = [int(own["length"]) for own in page.evaluate(_READ)]
+    assert sum(shown) < 2_000_000, "bytes that the page has asked for"
+    assert visit.wrong == []
+
+
+def test_a_metric_that_is_no_number_is_shown_as_such(live: Any, enter: Any) -> None:
+    job_id = live.submit(
+        """for i in 1 2 3; do echo "{\\"step\\": $i, \\"loss\\": NaN, \\"acc\\": 0.$i}" >> """
+        "$DOVETAIL_REPORT; done; sleep 600"
+    )
+    visit = enter()
+    page = visit.open(f"/page/job/{job_id}")
+    page.wait_for_selector("#metrics figure:has-text('loss')")
+    visit.until("document.querySelector('#metrics').textContent.includes('3 values not a finite')")
+    assert len(page.query_selector_all("#metrics svg")) == 1, "acc has a curve, loss has none"
+    assert visit.wrong == []
+    live.ask("POST", "/v1/jobs/cancel", {"ids": [job_id]})
+
+
 def test_buttons_do_what_they_say_and_tell_the_command(live: Any, enter: Any) -> None:
     job_id = live.submit("sleep 600", name="obedient")
     live.wait_for(job_id, "running")
@@ -78,6 +116,8 @@ def test_buttons_do_what_they_say_and_tell_the_command(live: Any, enter: Any) ->
     live.ask("POST", "/v1/jobs/cancel", {"ids": [again]})
 
 
+_READ = """() => performance.getEntriesByType("resource").filter((own) => own.name.includes("/log?"))
+  .map((own) => ({ length: own.encodedBodySize }))"""
 _LISTEN = """window.Notification = class extends Notification {
   constructor(title, options) { super(title, options); window.said = title; } }; null"""
 

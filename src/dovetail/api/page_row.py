@@ -206,6 +206,7 @@ class MetricCurve:
     at: list[float]
     steps: list[float | None]
     values: list[float]
+    odd: int = field(metadata=about("Values that were no finite numbers, such as nan."))
 
 
 @row

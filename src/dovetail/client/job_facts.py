@@ -49,9 +49,7 @@ def _phase(row: JobRow) -> str:
 
 def _asked(row: JobRow, now: float) -> Iterator[tuple[str, str]]:
     kinds = f" of kind {' or '.join(row.kinds)}" if row.kinds else ""
-    held = "; ".join(
-        f"{numbers_text(piece.gpus)} of node {piece.node}{_limit(piece)}" for piece in row.placement
-    )
+    held = "; ".join(f"{_gpus(piece)}node {piece.node}{_limit(piece)}" for piece in row.placement)
     yield "GPUs", gpus_text(row) + kinds + (f" (has {held})" if held else "")
     yield "priority", number(row.priority)
     yield "time limit", "" if row.time_limit_s is None else duration_text(row.time_limit_s)
@@ -59,6 +57,10 @@ def _asked(row: JobRow, now: float) -> Iterator[tuple[str, str]]:
     yield "after", ", ".join(row.after)
     yield "after the end of", ", ".join(row.after_any)
     yield "after a failure of", ", ".join(row.after_failed)
+
+
+def _gpus(piece: GpusHeld) -> str:
+    return f"GPU {numbers_text(piece.gpus)} of " if piece.gpus else "room on "
 
 
 def _deadline(row: JobRow, now: float) -> str:

@@ -18,7 +18,8 @@ PAGE_POLICY: Final = (
 _ALL: Final = {
     b"x-content-type-options": b"nosniff",  # a log is text, whatever stands in it
     b"cross-origin-resource-policy": b"same-origin",
-    b"referrer-policy": b"same-origin",  # with "no-referrer" the form of our login would come from "null"
+    # With "no-referrer" a browser says of the form of our own login that it came from nowhere ("null").
+    b"referrer-policy": b"same-origin",
 }
 _OF_PAGES: Final = {
     b"content-security-policy": PAGE_POLICY.encode(),

@@ -34,6 +34,7 @@ class _Curve:
     values: list[float] = field(default_factory=list)
     stride: int = 1
     count: int = 0
+    odd: int = 0  # values that were no finite numbers
 
     def add(self, at: float, step: float | None, value: float) -> None:
         self.count += 1
@@ -74,15 +75,17 @@ class StoryOfJob:
 
     def _report(self, entry: dict[str, Any]) -> None:
         for name, value in entry["metrics"].items():
-            if not isinstance(value, int | float) or not isfinite(value) or name in TOTALS:
+            if name in TOTALS or (name not in self.curves and len(self.curves) >= _MOST_METRICS):
                 continue  # how many steps there are is no curve
-            if name in self.curves or len(self.curves) < _MOST_METRICS:
-                curve = self.curves.setdefault(name, _Curve())
+            curve = self.curves.setdefault(name, _Curve())
+            if isinstance(value, int | float) and isfinite(value):
                 curve.add(self._unix(entry["at"]), entry.get("step"), value)
+            else:
+                curve.odd += 1
 
     def metrics(self) -> list[MetricCurve]:
         return [
-            MetricCurve(name=name, at=own.at, steps=own.steps, values=own.values)
+            MetricCurve(name=name, at=own.at, steps=own.steps, values=own.values, odd=own.odd)
             for name, own in self.curves.items()
         ]
 

@@ -2,9 +2,11 @@
 const dateText = (at) => (at === null ? "–" : new Date(at * 1000).toLocaleString([], { dateStyle: "short", timeStyle: "short" }));
 const money = (value) => (value === null ? "–" : short(value));
 
+const hours = (value) => (value > 0 && value < 0.001 ? "<0.001" : short(value));
+
 const GROUPS = [
   ["Jobs", (row) => row.jobs], ["Finished", (row) => row.finished], ["Failed", (row) => row.failed], ["Cancelled", (row) => row.cancelled],
-  ["GPU-hours", (row) => row.gpu_hours, short], ["of these lost", (row) => row.lost_gpu_hours, short], ["Energy (kWh)", (row) => row.energy_kwh, money], ["Money", (row) => row.money, money],
+  ["GPU-hours", (row) => row.gpu_hours, hours], ["of these lost", (row) => row.lost_gpu_hours, hours], ["Energy (kWh)", (row) => row.energy_kwh, money], ["Money", (row) => row.money, money],
   ["Mean wait", (row) => row.mean_wait_s, duration], ["9 of 10 waited less than", (row) => row.p90_wait_s, duration], ["Preemptions", (row) => row.preemptions],
 ];
 
@@ -27,20 +29,22 @@ function showGroups(told, by) {
     ...GROUPS.map(([, of, text]) => el("td", { "data-value": of(row) ?? "Infinity" }, (text ?? plain)(of(row))))));
   table($$("#groups"), `Usage by ${by}`, [by[0].toUpperCase() + by.slice(1), ...GROUPS.map(([name]) => name)], [0], rows);
   const costs = told.uncosted ? `Energy and money: ${told.uncosted}.` : "Energy and money of the whole daemon in that time, shared out by GPU-hours.";
-  $$("#groups-note").textContent = `${told.total ? "" : "No job has ended in that time. "}${told.all ? "" : "Only the newest jobs were looked at. "}${costs}`;
+  $$("#groups-note").textContent = `${told.all ? "" : "Only the newest jobs were looked at. "}${costs}`;
 }
 
 const JOBS = ["Job", "Name", "User", "Phase", "GPUs", "Ended", "Waited", "Ran", "GPU-hours", "Preemptions"];
 function showJobs(told) {
   const rows = told.jobs.map((row) => {
-    const hours = (row.gpus * row.share * row.run_s) / 3600;
+    const used = (row.gpus * row.share * row.run_s) / 3600;
     const waited = (row.started_at ?? row.ended_at) - row.submitted_at;
     const text = (value) => el("td", { class: "text" }, value);
     const number = (value, shown) => el("td", { "data-value": value }, shown);
     return el("tr", {}, el("th", { scope: "row", "data-value": row.id }, el("a", { href: `/page/job/${row.id}` }, row.id)), text(row.name), text(row.user),
       text(row.phase + (row.exit_code ? `, ${row.exit_code}` : "")), number(row.gpus, String(row.gpus)), number(row.ended_at, dateText(row.ended_at)),
-      number(waited, duration(Math.max(waited, 0))), number(row.run_s, duration(row.run_s)), number(hours, hours > 0 && hours < 0.001 ? "<0.001" : short(hours)), number(row.preemptions, String(row.preemptions)));
+      number(waited, duration(Math.max(waited, 0))), number(row.run_s, duration(row.run_s)), number(used, hours(used)), number(row.preemptions, String(row.preemptions)));
   });
+  $$("#jobs").hidden = $$("#groups").hidden = !told.total;
+  $$("#no-jobs").hidden = told.total > 0;
   table($$("#jobs"), "Ended jobs, the newest first", JOBS, [0, 1, 2, 3], rows);
   $$("#jobs-note").textContent = told.total > told.jobs.length ? `The newest ${plain(told.jobs.length)} of ${plain(told.total)}; the CSV file has all.` : "";
 }

@@ -105,7 +105,7 @@ function showStints() {
 }
 
 function stintTable(stints) {
-  const heads = ["From", "Lasting", "On", "End", "Gave way by", "Saving", "Coming back", "Done twice"];
+  const heads = ["From", "Lasting", "On", "End", "Gave way by", "Saving", "Coming back", "Work lost"];
   const cost = (seconds) => (seconds === null ? "–" : duration(seconds));
   $$("#stint-rows").replaceChildren(
     el("caption", { class: "unseen" }, "Stints, and what each preemption cost"),
@@ -130,6 +130,9 @@ function metricFigure(metric, byTime) {
   const box = { left: FRAME.left, right: width - 8, top: 10, bottom: 150 };
   const first = job.row.submitted_at;
   const hasSteps = metric.steps.every((step) => step !== null);
+  const caption = el("figcaption", {}, [metric.name, metric.values.length ? short(metric.values.at(-1), 4) : ""].join(" "),
+    metric.odd ? el("span", { class: "bad" }, ` (${count(metric.odd, "value")} not a finite number)`) : null);
+  if (!metric.values.length) return el("figure", {}, caption);
   const across = metric.values.map((_, i) => (byTime || !hasSteps ? metric.at[i] - first : metric.steps[i]));
   const [low, high] = [Math.min(...across), Math.max(...across)];
   const x = scale(low, high > low ? high : low + 1, false, box.left, box.right);
@@ -138,7 +141,7 @@ function metricFigure(metric, byTime) {
   const d = metric.values.map((value, i) => `${i ? "L" : "M"}${x.at(across[i]).toFixed(1)} ${y.at(value).toFixed(1)}`).join("") + (metric.values.length === 1 ? "h3" : "");
   const last = metric.values.at(-1);
   const titles = { across: byTime || !hasSteps ? "since its submission" : "step" };
-  return el("figure", {}, el("figcaption", {}, `${metric.name} ${short(last, 4)}`),
+  return el("figure", {}, caption,
     svg("svg", { class: "chart", viewBox: `0 0 ${width} 188`, role: "img", "aria-label": `${metric.name}: ${count(metric.values.length, "value")}, the last ${short(last, 4)}` }, ...axes(x, y, box, titles), svg("path", { class: "curve one", d })));
 }
 

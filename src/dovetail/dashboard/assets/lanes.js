@@ -19,7 +19,7 @@ class Lanes {
     const plan = (this.now = this.plan());
     this.left = this.width < 520 ? 58 : LANES.left;
     const rows = plan.rows.length;
-    this.row = rows <= 12 ? 26 : rows <= 72 ? 16 : 9;
+    this.row = rows <= 12 ? 26 : rows <= 32 ? 16 : 10;
     const height = LANES.top + LANES.bottom + rows * this.row;
     const dense = devicePixelRatio || 1;
     Object.assign(this.canvas, { width: this.width * dense, height: height * dense });
@@ -101,7 +101,7 @@ class Lanes {
     for (const [i, row] of plan.rows.entries()) {
       const y = LANES.top + (i + 0.5) * this.row;
       pen.fillStyle = css("--soft");
-      if (row.first || this.row >= 16) {
+      if (row.first || this.row >= 16 || row.place % 8 === 0) {
         pen.save();
         pen.beginPath();
         pen.rect(0, y - this.row, this.left - 4, 2 * this.row);

@@ -121,8 +121,8 @@ class LogView {
   }
 
   note() {
-    const size = (bytes) => (bytes < 1e6 ? `${short(bytes / 1e3)} kB` : bytes < 1e9 ? `${short(bytes / 1e6)} MB` : `${short(bytes / 1e9)} GB`);
-    $$("#log-note").textContent = this.end ? `${size(this.end)}; shown: ${size(this.begin)} to ${size(this.upto)}` : "Nothing was printed yet.";
+    const size = (bytes) => (bytes < 1e3 ? count(bytes, "byte") : bytes < 1e6 ? `${short(bytes / 1e3)} kB` : bytes < 1e9 ? `${short(bytes / 1e6)} MB` : `${short(bytes / 1e9)} GB`);
+    $$("#log-note").textContent = this.end ? `${size(this.end)}; ${this.begin === 0 && this.upto === this.end ? "all of it is shown" : `shown: ${size(this.begin)} to ${size(this.upto)}`}` : "Nothing was printed yet.";
   }
 }
 

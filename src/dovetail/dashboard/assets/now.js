@@ -39,7 +39,7 @@ function lanesPlan() {
     node.gpus.forEach((gpu, place) => {
       rowOf.set(`${node.number}/${gpu}`, rows.length);
       const text = now.told.nodes.length > 1 ? (place ? `  ${gpu}` : `${node.id} ${gpu}`) : `GPU ${gpu}`;
-      rows.push({ text, first: place === 0, strange: node.strangers.includes(gpu) });
+      rows.push({ text, place, first: place === 0, strange: node.strangers.includes(gpu) });
     });
   }
   const at = clockNow();
@@ -65,10 +65,10 @@ const lanes = new Lanes($$("#lanes"), lanesPlan);
 const jobLink = (row) => el("span", { role: "cell" }, el("a", { href: `/page/job/${row.id}` }, row.id));
 
 const running = new VirtualList($$("#running"), {
-  label: "Running jobs", columns: 5, most: 330,
+  label: "Running jobs", columns: 6, most: 330,
   load: async (first, most) => { const rows = [...now.running.values()]; return { total: rows.length, rows: rows.slice(first, first + most) }; },
   draw: (row, place, element) => {
-    patch(element, [jobLink(row), cell(row.name), cell(row.user), cell(places(row.on, now.names)), cell(duration(Math.max(0, clockNow() - row.since)))]);
+    patch(element, [jobLink(row), cell(row.name), cell(row.user), cell(places(row.on, now.names)), cell(duration(Math.max(0, clockNow() - row.since))), cell(untilText(row))]);
   },
 });
 
@@ -78,6 +78,7 @@ const queue = new VirtualList($$("#queue"), {
     const user = $$("#mine").checked ? `&user=${encodeURIComponent((await me()).user)}` : "";
     const told = await get(`/v1/page/line?first=${first}&most=${most}${user}`);
     $$("#queue-note").textContent = told.total ? (told.exact ? "" : "The policy does not tell its order: these are in the order of submission.") : "Nothing waits.";
+    $$("#queue-heads").hidden = !told.total;
     askStarts(told.rows.map((row) => row.id));
     if (told.seq < live.seq) refreshQueue(); // the loop was busy: this is from before
     return told;
@@ -93,12 +94,24 @@ const queue = new VirtualList($$("#queue"), {
   },
 });
 
+// Until when it has its GPUs, as foreseen: it ends then, or gives way.
+function untilText(row) {
+  const stays = now.ahead?.stints.filter((own) => own.id === row.id) ?? [];
+  if (!stays.length) return "";
+  const stay = stays.find((own) => own.until === null || own.until > clockNow()) ?? stays.at(-1);
+  return stay.until === null ? "unknown" : awayText(stay.until);
+}
+
+function awayText(at) {
+  const away = at - clockNow();
+  return away < 1 ? "any moment" : `in ${duration(away)}`;
+}
+
 function startText(row) {
   const span = now.starts[row.id];
   if (row.held) return "held";
   if (!span) return row.id in now.starts ? "unknown" : "why?";
-  const away = span.expected - clockNow();
-  return away < 1 ? "any moment" : `in ${duration(away)}`;
+  return awayText(span.expected);
 }
 
 let chosen = "";
@@ -150,17 +163,24 @@ async function anew() {
   now.ahead_s = told.at - Date.now() / 1000;
   now.names = nodeNames(told.nodes);
   now.running = new Map(told.running.map((row) => [row.id, row]));
-  $$("#lanes-note").textContent = told.nodes.some((node) => node.strangers.length) ? "A grey mark: processes use the GPU that are not ours." : "Lighter, to the right of now: what is expected.";
   show();
+}
+
+function showNote() {
+  const strangers = now.told.nodes.some((node) => node.strangers.length) ? " A grey mark: processes use the GPU that are not ours." : "";
+  const limited = now.ahead?.limited ? ` Not taken into account: ${now.ahead.limited}.` : "";
+  $$("#lanes-note").textContent = `Lighter, to the right of now: what is expected.${strangers}${limited}`;
 }
 
 function show() {
   const { at } = { at: clockNow() };
   now.past = now.past.filter((stint) => stint.until > at - LANES.span);
   showFigures();
+  showNote();
   lanes.draw();
   running.renew();
   $$("#no-running").hidden = now.running.size > 0;
+  $$("#running-heads").hidden = !now.running.size;
 }
 
 let wanted = [];
@@ -170,8 +190,10 @@ const renewAhead = atMost(1000, async () => {
   if (!found) return;
   now.ahead = found;
   now.starts = found.starts;
+  if (now.told) showNote();
   lanes.draw();
   queue.redraw();
+  running.redraw();
 });
 function askStarts(ids) {
   wanted = ids.slice(0, 500);
@@ -200,4 +222,6 @@ onChange((message) => {
   refreshCost();
 });
 for (const name of ["#colour", "#mine"]) $$(name).addEventListener("change", () => { lanes.draw(); queue.renew(); });
-setInterval(() => { if (now.told && !document.hidden) { lanes.draw(); running.redraw(); queue.redraw(); } }, 5000);
+const whenSeen = (work) => () => { if (now.told && !document.hidden) work(); };
+setInterval(whenSeen(() => lanes.draw()), 5000);
+setInterval(whenSeen(() => { running.redraw(); queue.redraw(); }), 1000);

@@ -12,6 +12,7 @@ function studyRow(study) {
 async function refresh() {
   const { studies } = await get("/v1/studies");
   $$("#none").hidden = studies.length > 0;
+  $$("#studies").hidden = !studies.length;
   rememberedSort($$("#studies"), (table) => table.replaceChildren(
     el("caption", { class: "unseen" }, "Studies, the open ones first"),
     el("thead", {}, el("tr", { class: "keys" }, ...COLUMNS.map((name, i) => el("th", { scope: "col", class: TEXTS.includes(i) ? "text" : null }, name)))),
