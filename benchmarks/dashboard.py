@@ -27,7 +27,7 @@ _JOBS, _REPORTS_A_SECOND, _WAITING = 2, 10, 200
 _PAINTS, _APPEARANCES = 7, 60
 _NOBODY = 65534
 # What the page Now asks when it is told of changes, and how often at most.
-_ASKED_BY_NOW = ("0.5=/v1/page/line?first=0&most=40", "1=/v1/page/ahead?ids=", "10=/v1/costs")
+_ASKED_BY_NOW = ("0.5=/v1/page/line?first=0&most=40", "1=/v1/page/ahead?ids=", "10=/v1/page/cost")
 # Chromium notes when a row with that text is in the document and has been painted.
 _WATCH = """
 (text) => new Promise((done) => {

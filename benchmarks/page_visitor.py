@@ -1,7 +1,8 @@
 """A hundred pages as the daemon sees them: their streams, and what each asks when it is told of changes.
 
 A process of its own: `python -m benchmarks.page_visitor SOCKET NUMBER SECONDS UID [S=PATH…]`, where each
-path is asked on an update, at most every S seconds. Prints how many updates and bytes came.
+path is asked on an update, at most every S seconds; as in `live.js` less often where more than ten pages
+are open. Prints how many updates and bytes came.
 """
 
 from __future__ import annotations
@@ -9,25 +10,29 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sys
 from time import monotonic
 
 _CHUNK = 1 << 16
+_PAGES, _CROWD = re.compile(rb'"pages":(\d+)\}'), 10
 
 
 async def follow(socket: str, paths: dict[str, float], told: list[int]) -> None:
     reader, writer = await asyncio.open_unix_connection(socket)
     writer.write(b"GET /v1/page/stream HTTP/1.1\r\nHost: dovetail\r\n\r\n")
     asking = await asyncio.open_unix_connection(socket) if paths else None
-    rest, asked = b"", dict[str, float]()
+    rest, asked, crowd = b"", dict[str, float](), 1.0
     while data := await reader.read(_CHUNK):
         told[1] += len(data)
         rest += data
+        if pages := _PAGES.findall(rest):
+            crowd = max(1.0, int(pages[-1]) / _CROWD)
         updates, rest = rest.count(b"data: "), rest[-6:]
         told[0] += updates
         if updates and asking is not None:
             for path, every_s in paths.items():
-                if monotonic() - asked.get(path, 0.0) >= every_s:
+                if monotonic() - asked.get(path, 0.0) >= every_s * crowd:
                     asked[path] = monotonic()
                     told[1] += await _ask(*asking, path)
 

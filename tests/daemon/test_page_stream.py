@@ -123,6 +123,16 @@ def _some(updates: Iterator[Any], number: int) -> Iterator[Any]:
             return
 
 
+def test_pages_are_told_how_many_they_are_so_that_many_ask_no_more_than_ten(
+    live: Any, page: Page
+) -> None:
+    others = [Page(live) for _ in range(12)]
+    job_id = live.submit("true")
+    assert page.until_job(job_id, "finished")[-1]["pages"] == 13
+    for other in others:
+        other.close()
+
+
 @as_root
 def test_another_user_sees_that_a_job_is_there_and_not_what_it_reports(
     start: Any, open_folder: Path

@@ -44,6 +44,26 @@ def test_a_job_comes_runs_and_ends_on_the_page_without_a_reload(live: Any, enter
     assert visit.outside() == []
 
 
+def test_where_many_look_each_page_asks_less_often(live: Any, enter: Any) -> None:
+    visit = enter()
+    page = visit.open("/page/")
+    others = [live.connection() for _ in range(29)]
+    for other in others:
+        other.request("GET", "/v1/page/stream")
+        other.getresponse()
+    live.submit("true")
+    visit.until("live.pages === 30")
+    page.evaluate(
+        "window.times = []; window.often = atMost(100, () => times.push(Date.now())); null"
+    )
+    page.evaluate("setInterval(often, 10); null")
+    visit.until("times.length > 3")
+    apart = page.evaluate("times.slice(1).map((at, i) => at - times[i])")
+    assert min(apart) >= 290, "three times as long apart as on a page that few look at"
+    for other in others:
+        other.close()
+
+
 def test_a_waiting_job_says_why_and_when_it_is_expected_to_start(live: Any, enter: Any) -> None:
     blocking = [live.submit("sleep 600", estimate="20m") for _ in range(4)]
     job_id = live.submit("true", name="patient", estimate="1m")

@@ -29,6 +29,10 @@ class PageUpdate:
     complete: bool = field(
         metadata=about("False: more has changed than is told here; read the page anew.")
     )
+    pages: int = field(
+        default=1,
+        metadata=about("That are open, of all users: the more, the less often each asks."),
+    )
 
 
 @row
@@ -164,6 +168,16 @@ class HourAhead:
     limited: str = field(metadata=about("What it does not take into account."))
     stints: list[FutureStint]
     starts: dict[str, Span | None] = field(metadata=about("null: unknown."))
+
+
+@row
+class HourCost:
+    """What jobs have cost since the present hour began, in the unit of the prices."""
+
+    since: float
+    file: str = field(metadata=about("Where the prices stand; none: they are not known."))
+    total_cost: float
+    energy_kwh: float
 
 
 @row

@@ -10,6 +10,7 @@ from fastapi import Header, Query, Response
 from dovetail.api.forecast_row import Expected, WhatIf
 from dovetail.api.page_row import (
     HourAhead,
+    HourCost,
     JobStory,
     LiveStudy,
     LogFound,
@@ -32,6 +33,7 @@ from dovetail.jobfiles.any_text import spec_in
 
 routes = router("page")
 _MOST_AT_ONCE = 500
+_HOUR_S = 3600
 
 
 @routes.get("/v1/page/me", response_model=Me, responses=problems())
@@ -86,6 +88,20 @@ def hour_ahead(
     """The hour to come, as it is foreseen, and when these jobs are expected to start."""
     wanted = [own for own in ids.split(",") if own]
     return JsonAnswer(daemon.overview.ahead.told(wanted, daemon.overview.seq))
+
+
+@routes.get("/v1/page/cost", response_model=HourCost, responses=problems(503))
+def hour_cost(daemon: AskedDaemon) -> Response:
+    """The cost of this hour, told to all pages from one account."""
+
+    def made() -> HourCost:
+        clock = daemon.service.clock
+        begin = time.time() // _HOUR_S * _HOUR_S
+        figures = daemon.account.since(max(begin - clock.epoch, 0.0), clock())
+        spent = {name: figures[name] for name in ("total_cost", "energy_kwh")}
+        return HourCost(since=begin, file=daemon.costs_file, **spent)
+
+    return JsonAnswer(daemon.overview.cost.told(made, daemon.overview.seq))
 
 
 @routes.get("/v1/page/jobs/{job_id}/story", response_model=JobStory, responses=problems(404, 503))

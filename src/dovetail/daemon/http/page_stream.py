@@ -100,7 +100,8 @@ class PageStreams:
         key = (seq, update.seq, "" if caller.admin else caller.name)
         text = self._texts.get(key)
         if text is None:
-            seen = replace(update, jobs=[row_for(caller, row) for row in update.jobs])
+            jobs = [row_for(caller, row) for row in update.jobs]
+            seen = replace(update, jobs=jobs, pages=self._open)
             text = f"id: {update.seq}\ndata: {text_of(seen)}\n\n"
             self._texts[key] = text
         return text

@@ -10,7 +10,7 @@ from threading import Lock
 from time import monotonic, sleep
 from typing import Final, final
 
-from dovetail.api.page_row import QueuedRow, QueueLine
+from dovetail.api.page_row import HourCost, QueuedRow, QueueLine
 from dovetail.api.wire import text_of
 from dovetail.core.model import WHOLE_GPU, JobId
 from dovetail.core.track import Track
@@ -23,6 +23,7 @@ from dovetail.daemon.overview.hour_ahead import Foreseen
 from dovetail.daemon.overview.job_story import Stories
 from dovetail.daemon.overview.past_hour import NameAndUser, RecentStints
 from dovetail.daemon.overview.scene import LiveScene, Watts, look_at
+from dovetail.daemon.overview.shared_answer import SharedAnswer
 from dovetail.daemon.refusals import Unavailable
 from dovetail.daemon.service import Service
 from dovetail.daemon.users.callers import Caller
@@ -32,6 +33,7 @@ _STILL_S = 5.0  # what has not changed is looked at again: GPUs draw power, stra
 _PATIENCE_S = 0.1  # for the loop; then the last look must do
 _FIRST_S = 60.0
 _WATTS_EVERY_S = 2.0
+_COST_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class Overview:
         self.past: Final = RecentStints(parts.reader, parts.clock, self.titles, view.room.nodes)
         self.stories: Final = Stories(parts.reader, parts.clock, view.room.nodes)
         self.ahead: Final = Foreseen(service)
+        self.cost: Final = SharedAnswer[HourCost](_COST_S, _COST_S)
         self._world: Final = parts.world
         self._desk: Final = parts.desk
         self._store: Final = parts.store

@@ -4,13 +4,14 @@ const STREAM = "/v1/page/stream";
 const AGAIN_MS = 1000;
 const ANEW = { complete: false, jobs: [], nodes: [], studies: [], services: [], settings: true };
 
-const live = { listeners: [], source: null, seq: 0, told: 0, kept: false };
+const live = { listeners: [], source: null, seq: 0, told: 0, kept: false, pages: 1 };
 
 function onChange(listener) { live.listeners.push(listener); }
 
 function tell(message) {
   live.seq = Math.max(live.seq, message.seq ?? 0);
   live.told += 1;
+  live.pages = message.pages ?? live.pages;
   for (const listener of live.listeners) Promise.resolve(listener(message)).catch(shown);
 }
 
@@ -45,7 +46,9 @@ function keepLive() { live.kept = true; connect(); }
 document.addEventListener("visibilitychange", () => { if (!document.hidden) connect(); else if (!live.kept) disconnect(); });
 addEventListener("pagehide", disconnect);
 
-// At most so often, and always once more after the last call.
+// At most so often, and always once more after the last call. Where many pages are open each asks less
+// often: a hundred of them ask the daemon as much as ten.
+const CROWD = 10;
 function atMost(everyMs, work) {
   let [last, timer] = [-Infinity, null];
   const run = async () => {
@@ -55,7 +58,7 @@ function atMost(everyMs, work) {
   };
   return () => {
     if (timer !== null) return;
-    timer = setTimeout(run, Math.max(0, last + everyMs - performance.now()));
+    timer = setTimeout(run, Math.max(0, last + everyMs * Math.max(1, live.pages / CROWD) - performance.now()));
   };
 }
 

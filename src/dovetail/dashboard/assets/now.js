@@ -24,7 +24,7 @@ function showFigures() {
 }
 
 async function renewCost() {
-  const told = await get(`/v1/costs?since=${Math.floor(clockNow() / 3600) * 3600}`);
+  const told = await get("/v1/page/cost");
   now.cost = told.file !== "none" ? [short(told.total_cost), `${short(told.energy_kwh)} kWh`] : told.energy_kwh ? [`${short(told.energy_kwh)}`, "kWh, no prices given"] : ["–", "no prices given"];
   showFigures();
 }
