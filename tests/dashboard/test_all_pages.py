@@ -55,6 +55,9 @@ def busy(live: DaemonProcess) -> Iterator[DaemonProcess]:
         live.submit("sleep 600", name=name, estimate=estimate, resources={"gpus": gpus})
     services = ServiceDaemon(live)
     services.serve("answers", slo_ms=1000)
+    services.wait_for("ready")
+    for _ in range(40):
+        services.ask("/")
     live.ask("PUT", "/v1/tenants", {"name": "vision", "gpu_quota": 2})
     live.training = training  # type: ignore[attr-defined]
     yield live

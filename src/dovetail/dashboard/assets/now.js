@@ -168,7 +168,7 @@ async function anew() {
 
 function showNote() {
   const strangers = now.told.nodes.some((node) => node.strangers.length) ? " A grey mark: processes use the GPU that are not ours." : "";
-  const limited = now.ahead?.limited ? ` Not taken into account: ${now.ahead.limited}.` : "";
+  const limited = now.ahead?.limited ? ` Note: ${now.ahead.limited}.` : "";
   $$("#lanes-note").textContent = `Lighter, to the right of now: what is expected.${strangers}${limited}`;
 }
 

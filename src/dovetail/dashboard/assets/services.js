@@ -46,7 +46,7 @@ function curve(points, lines, up, caption, bound = null) {
   const box = { left: FRAME.left, right: width - 8, top: FRAME.top, bottom: 120 };
   const [from, to] = [points[0].at, points.at(-1).at];
   const x = { ...scale(0, Math.max(to - from, 1), false, box.left, box.right), ticks: timeTicks(0, Math.max(to - from, 1), 5) };
-  const highest = Math.max(...lines.flatMap((line) => line.points.map((point) => point.value)), bound ?? 0, 1e-3);
+  const highest = Math.max(...lines.flatMap((line) => line.points.map((point) => point.value)), bound ?? 0, lines.length > 1 ? 1e-3 : 1);
   const y = scale(0, highest * 1.05, false, box.bottom, box.top);
   const path = (line) => line.points.map((point, i) => `${i ? "L" : "M"}${x.at(point.at - from).toFixed(1)} ${y.at(point.value).toFixed(1)}`).join("");
   const limit = bound === null ? [] : [svg("line", { class: "bound", x1: box.left, x2: box.right, y1: y.at(bound), y2: y.at(bound) })];
