@@ -127,9 +127,10 @@ def test_who_asks_to_be_told_is_told_when_the_job_ends(live: Any, enter: Any) ->
     visit = enter(permissions=["notifications"])
     page = visit.open(f"/page/job/{job_id}")
     page.evaluate(_LISTEN)
-    page.click("#do-wait")
+    assert page.inner_text("#notify-command") == f"dovetail notify {job_id} desktop"
+    page.click("#do-notify")
     page.wait_for_selector("#done:text('This page will tell you')")
-    page.wait_for_selector("#do-wait", state="detached")
+    page.wait_for_selector("#do-notify", state="detached")
     live.ask("POST", "/v1/jobs/cancel", {"ids": [job_id]})
     visit.until(f"window.said === 'Job {job_id} was cancelled'")
     assert visit.wrong == []

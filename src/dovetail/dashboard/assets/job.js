@@ -13,7 +13,7 @@ const DEEDS = [
   ["requeue", "Start over", (job) => ["running", "starting", "suspended"].includes(job.phase), () => post("/v1/jobs/requeue", { ids: [id] })],
   ["prio", "Set priority", (job) => !ENDED.includes(job.phase), () => post("/v1/jobs/priority", { ids: [id], priority: Number($$("#prio-field").value) })],
   ["again", "Run again", (job) => ENDED.includes(job.phase), () => post(`/v1/jobs/${id}/again`, { changes: otherGpus() ? { resources: { gpus: otherGpus() } } : {} })],
-  ["wait", "Tell me when it ends", (job) => !ENDED.includes(job.phase) && !live.kept, askToTell],
+  ["notify", "Tell me when it ends", (job) => !ENDED.includes(job.phase) && !live.kept, askToTell],
   ["cancel", "Cancel", (job) => !ENDED.includes(job.phase), () => post("/v1/jobs/cancel", { ids: [id] })],
 ];
 
@@ -43,7 +43,7 @@ function deedField(name, label, first, bounds) {
   return el("label", {}, field, ` ${label}`);
 }
 
-const commandOf = (name) => `dovetail ${name} ${id}${FIELDS[name] ? FIELDS[name][3](job.typed[name] ?? FIELDS[name][1]()) : ""}`;
+const commandOf = (name) => `dovetail ${name} ${id}${name === "notify" ? " desktop" : FIELDS[name] ? FIELDS[name][3](job.typed[name] ?? FIELDS[name][1]()) : ""}`;
 const otherGpus = () => { const typed = Number(job.typed.again ?? job.row.gpus); return typed !== job.row.gpus && typed > 0 ? typed : null; };
 
 // ------------------------------------------------------------------------------------- told at its end
