@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from dovetail.insight.worth import DecisionWorth
 from dovetail.traces.synthetic.recipe import Recipe, generate
 from insight_traces import CLUSTER, busy, only_the_user_matters
 
-pytest.importorskip("sklearn")
+pytestmark = pytest.mark.skipif(find_spec("sklearn") is None, reason="needs scikit-learn")
 
 
 def test_where_only_the_user_matters_only_the_user_is_found_to_matter() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from importlib.util import find_spec
 
 import pytest
 
@@ -28,7 +29,7 @@ from dovetail.testing import (
 from dovetail.testing.runs import go_on
 from stand_in_months import months
 
-pytest.importorskip("sklearn")
+pytestmark = pytest.mark.skipif(find_spec("sklearn") is None, reason="needs scikit-learn")
 
 TEXTS = ["qssf:predictor=mixture", "srtf:predictor=mixture", "easy:predictor=boosted"]
 TURNS = 430  # on the second day: trees are in force, jobs wait, and there are jobs to come

@@ -57,7 +57,7 @@ def place(start: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, st
 
 
 @schema.exclude(path=[*ENDLESS, LAST]).parametrize()
-@settings(max_examples=4)
+@settings(max_examples=8)
 def test_every_answer_is_one_that_the_schema_promises(
     case: schemathesis.Case[Any], place: tuple[str, str]
 ) -> None:

@@ -35,6 +35,29 @@ def at_work(want: Want = Want.RUN) -> Life:
     return life
 
 
+def test_a_job_that_could_not_give_way_and_then_ends_is_not_told_to_have_begun_twice() -> None:
+    """It was started again meanwhile; that it stays says already that it is at work."""
+    life = giving_way_and_started_again()
+    assert life.came(WorkOutcome.STAYED) is News.STAYED
+    life.end_unseen()
+    assert not life.start_is_news()
+
+
+def test_one_that_ended_before_it_could_give_way_is_told_to_have_begun() -> None:
+    life = giving_way_and_started_again()
+    life.end_unseen()
+    assert life.came(WorkOutcome.STAYED) is News.OVER
+    assert life.start_is_news()
+
+
+def giving_way_and_started_again() -> Life:
+    life = at_work(Want.AWAY)
+    assert life.work is Work.GIVE_WAY
+    life.busy = True
+    life.wish(Want.RUN, THERE)
+    return life
+
+
 def stood(life: Life) -> tuple[Place, Placement | None, Work | None]:
     return life.place, life.stands, life.work
 

@@ -172,6 +172,8 @@ class Life:
         self.busy = False
         if self.ended and outcome in (WorkOutcome.PARKED, WorkOutcome.STAYED):
             return News.OVER  # it ended meanwhile, by itself
+        if outcome is WorkOutcome.STAYED:
+            self._start_told = True  # with that: who stays is at work, also if it ends at once
         if after.place is not None:
             self.place = after.place
             self.ended = self.ended and after.place is not Place.ABSENT
