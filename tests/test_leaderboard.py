@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,8 @@ ELSEWHERE = Load("far", "None.", "1x1", lambda _, __: loads.generated(0, 1), ("d
 def test_every_policy_has_a_row_and_an_absent_trace_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    for heavy in ("scipy.optimize", "sklearn.ensemble"):  # once here, not in the fork of every row
+        import_module(heavy)
     out, kept = tmp_path / "page.md", tmp_path / "rows.jsonl"
     settings = Settings(seeds=2, row_s=0.1)
     lines = list(board.board(settings, tmp_path, out, kept, (TINY, ELSEWHERE), quiet=True))
