@@ -9,6 +9,7 @@ import io
 import json
 import os
 import platform
+import py_compile
 import re
 import subprocess
 import sys
@@ -16,7 +17,8 @@ import sysconfig
 import tarfile
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from importlib.util import cache_from_source
+from pathlib import Path, PurePath
 
 PAUSE, DOVETAIL, TORCH = "local/pause:1", "local/dovetail:1", "local/torch:1"
 _ROOT = Path(__file__).parents[2]
@@ -80,7 +82,7 @@ class _Layer:
             within = os.path.relpath(path, source)
             if not any(part in f"/{within}/" for part in _UNUSED):
                 for each in files:
-                    self.file(Path(path, each), os.path.normpath(f"{name}/{within}/{each}"))
+                    self.module(Path(path, each), os.path.normpath(f"{name}/{within}/{each}"))
 
     def basis(self) -> None:
         for name, mode in _FOLDERS.items():
@@ -115,10 +117,26 @@ class _Layer:
     def packages(self, names: Iterable[str]) -> None:
         for each in _closure(names):
             for file in each.files or ():
-                if not file.parts[0].startswith("..") and file.parts[-1] != "direct_url.json":
-                    found = Path(str(each.locate_file(file)))
-                    if found.exists():
-                        self.file(found, f"{_SITE}/{file}")
+                found = Path(str(each.locate_file(file)))
+                if _is_used(file) and found.exists():
+                    self.module(found, f"{_SITE}/{file}")
+
+    def module(self, source: Path, name: str) -> None:
+        """A module with its bytecode, as pip leaves it in an image: a container without compiles all
+        that it imports at each start, which for numpy is four times the work of the import."""
+        self.file(source, name)
+        if source.suffix == ".py":
+            compiled = Path(cache_from_source(str(source)))
+            if not compiled.exists():
+                py_compile.compile(str(source), quiet=2)
+            if compiled.exists():
+                self.file(compiled, cache_from_source(name))
+
+
+def _is_used(file: PurePath) -> bool:
+    """Not its tests, and nothing outside the folder of packages."""
+    is_within = not file.parts[0].startswith("..")
+    return is_within and "tests" not in file.parts and file.name != "direct_url.json"
 
 
 def _of_root(item: tarfile.TarInfo) -> tarfile.TarInfo:
