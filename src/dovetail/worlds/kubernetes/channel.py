@@ -20,6 +20,7 @@ from dovetail.worlds.kubernetes.settings import GROUP, VERSION, Settings
 
 RUN, SUSPEND, STOP = "run", "suspend", "stop"
 _SILENT_S: Final = 35.0  # an agent says something every ten seconds
+_KNOWN_BYTES: Final = 4096  # of the reports of a pod, that its agent may send again and again
 
 log = logging.getLogger("dovetail.kubernetes")
 
@@ -41,6 +42,7 @@ class PodOrder:
     grace_s: float = 60.0
     room_bytes: int = 0
     reports_upto: int = 0
+    told_upto: int = 0  # of that, what its agent was told
 
     def row(self) -> Json:
         row: Json = {
@@ -193,12 +195,16 @@ class Channel:
         return number
 
     def took(self, uid: str, upto: int) -> None:
-        """Reports up to there are on our disk."""
+        """Reports up to there are on our disk. The agent is told so with the next order, or when it
+        says much that we know: each word is a write for the API server, and one for each report
+        doubles its work."""
         with self._lock:
             order = self.order_of(uid)
-            if order is None or order.reports_upto == upto:
+            if order is None:
                 return
             order.reports_upto = upto
+            if upto - order.told_upto < _KNOWN_BYTES:
+                return
             node = self._at[uid]
         self._write_soon(node)
 
@@ -233,6 +239,8 @@ class Channel:
                     return
                 node.is_written = True
                 rows = [order.row() for order in node.orders.values()]
+                for order in node.orders.values():
+                    order.told_upto = order.reports_upto
             try:
                 generation = self._send(name, rows)
                 with self._lock:

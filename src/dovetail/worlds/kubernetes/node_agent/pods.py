@@ -19,6 +19,7 @@ from dovetail.worlds.local.runs.ladder import CannotGiveWay, JobSeat
 
 _VOLUME: Final = "volumes/kubernetes.io~empty-dir/dovetail"
 _ASKED_TO_END: Final = "asked-to-end"
+_REST_S: Final = 0.5  # so long nothing is looked for at a pod that was found suspended
 _NOBODY_WANTS: Final = "it was asked to end while it was suspended"
 
 log = logging.getLogger("dovetail.kubernetes")
@@ -41,6 +42,16 @@ class HeldPod:
         self._is_asked_to_end = False
         self._report_bytes = 0
         self.slow_facts: dict[str, Any] = {}
+        self._row: dict[str, Any] = {}  # as told last
+        self._resting: AgentAnswer | None = None  # the answer that it was told with
+        self._rests_until = 0.0
+
+    def rests(self) -> bool:
+        """It was suspended a moment ago, and nothing else is wanted of it: nothing is new about it.
+        Most pods of a node may be suspended, and each look at one takes a third of a millisecond."""
+        if self._resting is not self.answer or self.answer.order < self.order.number:
+            return False
+        return monotonic() < self._rests_until
 
     def process_group(self) -> Container | None:
         container = self._container
@@ -135,16 +146,22 @@ class HeldPod:
     def row(self, report_bytes: int) -> dict[str, Any]:
         """Its part of the status, with at most so many bytes of reports. Whoever has ended has written
         all of them: so its state comes first."""
+        if self.rests():
+            return {**self._row, **self.slow_facts}
+        answer = self.answer  # of a worker: state and reports are not older than it
         state, upto = self.state(), self.order.reports_upto
         most = min(report_bytes, report_file.MOST_BYTES)
         end, text = report_file.read_after(self.shared, upto, most)
-        row = {"uid": self.order.uid, "state": state, **self.answer.as_row()}
+        row = {"uid": self.order.uid, "state": state, **answer.as_row()}
         if end > upto:
             row["reports"] = {"from": upto, "to": end, "text": text}
         self._saves_itself = self._saves_itself or ladder.said_hello(
             self.shared / report_file.REPORTS
         )
-        return {**row, "savesItself": self._saves_itself, **self.slow_facts}
+        self._row = {**row, "savesItself": self._saves_itself}
+        if state == orders.SUSPENDED:
+            self._resting, self._rests_until = answer, monotonic() + _REST_S
+        return {**self._row, **self.slow_facts}
 
     def has_reported(self) -> bool:
         """Since this was asked the last time."""

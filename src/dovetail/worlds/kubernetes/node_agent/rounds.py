@@ -66,6 +66,8 @@ class NodeAgent:
         self._news: Final = threading.Event()
         self._over: Final = threading.Event()
         self._workers: Final = ThreadPoolExecutor(_AT_ONCE, "order")
+        self._taken: object = None  # the generation of the orders that were taken in
+        self._reported: dict[str, int] = {}  # by pod: up to where its reports were told
         self._turn = 0
         self._is_early = False
         self._closer_at = 0.0
@@ -94,18 +96,22 @@ class NodeAgent:
             self.changed(thing, False)
 
     def changed(self, thing: Json, is_gone: bool) -> None:
-        if not is_gone:  # else nothing is wanted: all stays as it is
-            self._wanted = thing
+        if is_gone:  # nothing is wanted: all stays as it is
+            return
+        before, self._wanted = self._wanted, thing
+        if before is None or _generation(before) != _generation(
+            thing
+        ):  # not what we said ourselves
             self._wake.set()
 
     # ---------------------------------------------------------------------------------- rounds
 
     def _round(self) -> None:
         wanted = self._wanted
-        if wanted is not None:
+        if wanted is not None and _generation(wanted) != self._taken:
             self._take(wanted)
         for uid, pod in list(self._pods.items()):
-            if uid in self._busy:
+            if uid in self._busy or pod.rests():
                 continue
             if pod.must_wake():
                 self._have_done(uid, pod.wake)
@@ -120,7 +126,8 @@ class NodeAgent:
         until = monotonic() + _ROUND_S
         was_early, self._is_early = self._is_early, False
         while monotonic() < until and not self._wake.wait(_ROUND_S if was_early else _GLANCE_S):
-            self._is_early = any([pod.has_reported() for pod in list(self._pods.values())])
+            awake = [pod for pod in list(self._pods.values()) if not pod.rests()]
+            self._is_early = any([pod.has_reported() for pod in awake])
             if self._is_early:
                 return
 
@@ -133,8 +140,12 @@ class NodeAgent:
                 log.warning("%s", error)
                 continue
             rows[order.uid] = order
-        for uid in [uid for uid in self._pods if uid not in rows and uid not in self._busy]:
-            self._pods.pop(uid).forget()
+        gone = [uid for uid in self._pods if uid not in rows]
+        for uid in gone:
+            if uid not in self._busy:
+                self._pods.pop(uid).forget()
+        if self._busy.isdisjoint(gone):
+            self._taken = _generation(wanted)
         for uid, order in rows.items():
             if uid not in self._pods:
                 self._pods[uid] = self._known(order, wanted)
@@ -180,12 +191,13 @@ class NodeAgent:
             self._news.wait(_HEARTBEAT_S)
             self._news.clear()
             rows = self._rows()
+            brief = self._brief(rows)
             is_due = monotonic() - at >= _HEARTBEAT_S
-            if self._wanted is None or (_brief(rows) == told and not is_due):
+            if self._wanted is None or (brief == told and not is_due):
                 continue
             try:
                 self._api.patch(self._path, {"status": self._status(rows)})
-                told, at = _brief(rows), monotonic()
+                told, at = brief, monotonic()
             except (ApiError, Unreachable) as error:
                 log.warning("the state of this node cannot be told: %s", error)
                 self._over.wait(1.0)
@@ -201,6 +213,18 @@ class NodeAgent:
             rows.append(row)
         return sorted(rows, key=lambda row: str(row["uid"]))
 
+    def _brief(self, rows: Sequence[Json]) -> list[Json]:
+        """What is told at once; the rest can wait for the heartbeat, and so can that reports are left
+        out which the controller has by now."""
+        before = self._reported
+        self._reported = {
+            row["uid"]: row["reports"]["to"] if "reports" in row else before.get(row["uid"], 0)
+            for row in rows
+        }
+        later = ("memoryBytes", "reports")
+        found = [{name: row[name] for name in row if name not in later} for row in rows]
+        return [{**row, "reportsTo": self._reported[row["uid"]]} for row in found]
+
     def _status(self, rows: Sequence[Json]) -> Json:
         now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
         gpus = [
@@ -215,6 +239,7 @@ class NodeAgent:
         return {"agent": agent, "memory": memory, "gpus": gpus, "pods": list(rows)}
 
 
-def _brief(rows: Sequence[Json]) -> list[Json]:
-    """What is told at once; the rest can wait for the heartbeat."""
-    return [{name: row[name] for name in row if name != "memoryBytes"} for row in rows]
+def _generation(thing: Mapping[str, Any]) -> object:
+    """It changes with what is wanted, and not with what we say."""
+    metadata = thing["metadata"]
+    return metadata.get("uid"), metadata.get("generation")
