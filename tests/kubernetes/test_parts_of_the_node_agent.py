@@ -7,6 +7,7 @@ import stat
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -260,6 +261,29 @@ def test_where_nothing_can_be_written_a_pod_is_asked_to_stop_by_a_signal(
     pod = _held_where_nothing_can_be_written(tmp_path, container[0])
     pod._stop(container[0])
     assert container[1].wait(10) == 7
+
+
+def test_a_suspended_pod_is_looked_at_now_and_then_and_at_once_when_something_is_wanted(
+    tmp_path: Path, container: tuple[Container, subprocess.Popen[bytes]]
+) -> None:
+    group = container[0]
+    order = AgentOrder.from_row(ROW)
+    pod = HeldPod(order, ControlGroups(group.group.parent), tmp_path / "pods", tmp_path / "notes")
+    pod._container = group
+    pod.answer = AgentAnswer(order.number)
+    assert pod.row(100)["state"] == "running"
+    assert not pod.rests()
+    group.freeze()
+    assert pod.row(100)["state"] == "suspended"
+    assert pod.rests()
+    pod.order = replace(order, number=order.number + 1)
+    assert not pod.rests()
+    pod.order = order
+    group.thaw()
+    until = time.monotonic() + 10
+    while pod.row(100)["state"] != "running":
+        assert time.monotonic() < until
+        time.sleep(0.01)
 
 
 def _held_where_nothing_can_be_written(folder: Path, container: Container) -> HeldPod:
