@@ -36,6 +36,8 @@ class HeldPod:
         self.answer = AgentAnswer()
         self.folder: Final = notes / order.uid
         self.shared: Final = kubelet / "pods" / order.uid / _VOLUME
+        self._reports: Final = self.shared / report_file.REPORTS
+        self._reports_path: Final = str(self._reports)
         self._groups: Final = groups
         self._container: Container | None = None
         self._saves_itself = False
@@ -110,8 +112,7 @@ class HeldPod:
         return Used(COOPERATE, 0.0, 0, False)
 
     def _seat(self, order: AgentOrder, room_bytes: int) -> JobSeat:
-        reports = self.shared / report_file.REPORTS
-        return JobSeat(order.gpus, reports, self.shared, room_bytes)
+        return JobSeat(order.gpus, self._reports, self.shared, room_bytes)
 
     # ------------------------------------------------------------------------- by the pod's own will
 
@@ -155,9 +156,7 @@ class HeldPod:
         row = {"uid": self.order.uid, "state": state, **answer.as_row()}
         if end > upto:
             row["reports"] = {"from": upto, "to": end, "text": text}
-        self._saves_itself = self._saves_itself or ladder.said_hello(
-            self.shared / report_file.REPORTS
-        )
+        self._saves_itself = self._saves_itself or ladder.said_hello(self._reports)
         self._row = {**row, "savesItself": self._saves_itself}
         if state == orders.SUSPENDED:
             self._resting, self._rests_until = answer, monotonic() + _REST_S
@@ -165,7 +164,7 @@ class HeldPod:
 
     def has_reported(self) -> bool:
         """Since this was asked the last time."""
-        before, self._report_bytes = self._report_bytes, report_file.size(self.shared)
+        before, self._report_bytes = self._report_bytes, report_file.size(self._reports_path)
         return self._report_bytes > before
 
     def look_closer(self) -> None:
