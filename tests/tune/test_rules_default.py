@@ -268,6 +268,21 @@ def test_the_first_to_run_in_order_is_the_one_that_looks_worst() -> None:
     assert Default().pick(study, None) is study.trials[0]
 
 
+def test_who_leads_keeps_its_slot_and_another_makes_room_for_a_trial_in_order() -> None:
+    """A leader that is suspended on one of several nodes could go on only there."""
+    young = [[n + 1 / age for age in range(1, 5)] for n in (8, 9, 1, 5, 0, 4)]
+    ended = [[n + 1 / age for age in range(1, 27)] for n in range(10, 20)]
+    study = study_of(*young, *ended, steps=26, slots=4)
+    for trial in study.trials[2:6]:
+        trial.standing = RUNNING
+    for trial in study.trials[6:]:
+        trial.standing = DONE
+    study.now = 26.0 * 2
+    first, _, second_best, bad, best, poor, *_ = study.trials
+    found = [Default().pick(study, trial) for trial in (second_best, bad, best, poor)]
+    assert found == [second_best, first, best, first]
+
+
 def test_slow_starters_are_known_before_any_of_them_is_done() -> None:
     """Half way, each has overtaken all that were ahead of it when young."""
     young = [(1.0 + 0.1 * n,) * 10 + (0.9 - 0.1 * n,) * 5 for n in range(4)]

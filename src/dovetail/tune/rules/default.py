@@ -65,7 +65,7 @@ class Default(Rule):
         if stays:
             return leaving
         due = self._due(study, leaving)
-        if due is not None:
+        if due is not None and (due is leaving or not self._leads(study, leaving)):
             return due
         return _worst(study, study.waiting()) if misled else self._most_promising(study, leaving)
 
@@ -82,6 +82,19 @@ class Default(Rule):
             if not wanted:
                 return None
         return None
+
+    def _leads(self, study: Study, leaving: Trial | None) -> bool:
+        """Is it among the most promising, as many as there are slots for them? Then it stays, and one of
+        the others makes room for a trial in order: that one comes as soon, and a leader would have to
+        find another slot, which must be on its own node once it is suspended."""
+        if leaving is None:
+            return False
+        odds = promise(study).odds
+        ahead = sum(
+            (trial.waits or trial.standing is RUNNING) and odds[trial.number] > odds[leaving.number]
+            for trial in study.trials
+        )
+        return ahead < study.slots - self._wanted_in_order(study)
 
     def _wanted_in_order(self, study: Study) -> int:
         """Slots for trials in order of creation, now: a fraction of a slot is alternately one more
