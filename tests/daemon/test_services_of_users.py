@@ -172,7 +172,7 @@ def test_a_service_that_a_newer_daemon_refuses_does_not_keep_it_from_starting(
     told = json.loads(path.read_text())
     path.write_text(json.dumps({**told, "envs": {"A": "\0"}}))
     shared.daemon.start()
-    assert "service 'answers' cannot be looked after" in shared.daemon.notices()
+    until(lambda: "service 'answers' cannot be looked after" in shared.daemon.notices())
     assert shared.row()["trouble"] == "nobody looks after it"
 
 
