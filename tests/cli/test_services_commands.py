@@ -61,5 +61,7 @@ def test_a_mistake_in_the_file_is_told_with_its_line(tmp_path: Path) -> None:
     with service_daemon() as made:
         said = typed(made, "serve", str(file))
         assert said.returncode == 1
-        assert said.stderr.startswith(f"dovetail: {file}, line 3: replicas: min 3 is more than max 2")
+        assert said.stderr.startswith(
+            f"dovetail: {file}, line 3: replicas: min 3 is more than max 2"
+        )
         assert said.stderr.count("\n") == 1

@@ -25,8 +25,7 @@ def answers_nothing(port: int) -> bool:
 
 def test_an_idle_replica_sleeps_and_a_request_wakes_the_same_process() -> None:
     with service_daemon() as made:
-        row = made.serve(replicas={"min": 0, "max": 1}, idle_s=1)
-        made.wait_for("ready")
+        row = made.serve(replicas={"min": 0, "max": 1}, idle_s=1, queue_s=LONG_S)
         pid = ask_at(row["address"]).text.split()[0]
         asleep = made.wait_for("asleep")
         assert asleep["state"] == "asleep"
@@ -40,8 +39,7 @@ def test_an_idle_replica_sleeps_and_a_request_wakes_the_same_process() -> None:
 
 def test_a_sleeping_replica_stays_asleep_over_a_kill_of_the_daemon_and_is_woken_after_it() -> None:
     with service_daemon() as made:
-        row = made.serve(replicas={"min": 0, "max": 1}, idle_s=1)
-        made.wait_for("ready")
+        row = made.serve(replicas={"min": 0, "max": 1}, idle_s=1, queue_s=LONG_S)
         pid = ask_at(row["address"]).text.split()[0]
         made.wait_for("asleep")
         made.daemon.kill()
@@ -55,8 +53,7 @@ def test_a_sleeping_replica_stays_asleep_over_a_kill_of_the_daemon_and_is_woken_
 def test_training_gives_way_to_a_woken_replica_and_goes_on_when_it_sleeps() -> None:
     """One slot: the training job has it while nobody asks, and loses no step."""
     with service_daemon(slots=1) as made:
-        row = made.serve(replicas={"min": 0, "max": 1}, idle_s=1)
-        made.wait_for("ready")
+        row = made.serve(replicas={"min": 0, "max": 1}, idle_s=1, queue_s=LONG_S)
         made.wait_for("asleep")
         steps = made.daemon.folder / "steps"
         job = made.daemon.submit(f"for i in $(seq 1 60); do echo $i >> {steps}; sleep 0.05; done")
@@ -68,10 +65,22 @@ def test_training_gives_way_to_a_woken_replica_and_goes_on_when_it_sleeps() -> N
         assert given_way["preemptions"] >= 1
 
 
+def test_a_replica_that_host_memory_has_no_room_for_ends_to_sleep_and_is_started_anew() -> None:
+    """Else it would keep its place for ever, and training would not have it."""
+    with service_daemon(slots=1, suspended_gb=0.001) as made:
+        row = made.serve(replicas={"min": 0, "max": 1}, idle_s=1, queue_s=LONG_S)
+        pid = ask_at(row["address"]).text.split()[0]
+        made.wait_for("asleep")
+        job = made.daemon.submit("sleep 0.1")
+        assert made.daemon.wait_for(job)["phase"] == "finished"
+        assert ask_at(row["address"]).text.split()[0] != pid
+        assert made.row()["failed"] == 0
+        assert made.row()["trouble"] == ""
+
+
 def test_why_tells_a_job_that_gave_way_to_a_service_what_it_was_to_lose() -> None:
     with service_daemon(slots=1) as made:
         row = made.serve(replicas={"min": 0, "max": 1}, idle_s=3)
-        made.wait_for("ready")
         made.wait_for("asleep")
         begun = made.daemon.folder / "begun"
         job = made.daemon.submit(f"touch {begun}; sleep 4")
@@ -105,7 +114,6 @@ def test_a_server_that_sleeps_by_itself_is_told_to(tmp_path: os.PathLike[str]) -
             envs={"REPLICA_NOTES": notes},
             sleep={"enter": "/sleep?id=enter", "leave": "/wake_up?id=leave"},
         )
-        made.wait_for("ready")
         made.wait_for("asleep")
         assert ask_at(row["address"], "/?id=request").status == 200
         with open(notes) as file:

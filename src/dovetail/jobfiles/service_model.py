@@ -298,6 +298,7 @@ def replica_job(spec: ServiceSpec, number: int, host: str, port: int) -> JobSpec
         "priority": spec.priority,
         "command": tuple(map(placed, spec.command)),
         "envs": {**spec.envs, **listens},
+        "preemptible": "restart",  # where it cannot be suspended it is started anew: it has no progress
     }
     if spec.run is not None:
         job["run"] = placed(spec.run)
