@@ -6,6 +6,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 unexport PYTHONDONTWRITEBYTECODE
 SOURCES := $(shell find src tools -type f -not -name '*.pyc')
 
+# A test that takes so many seconds says where it waits, and has failed; the others go on.
+NOT_FOR_EVER := -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
+
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-kubernetes install test test-kubernetes test-fresh-debian check docs storm-kubernetes storm bench fuzz clean
 
@@ -22,7 +25,7 @@ demo-kubernetes: .venv/plain ## Show a study of pods on a real cluster of two no
 install: .venv/installed ## Install into .venv, with the core compiled where there is a C compiler
 
 test: .venv/installed .venv/dev .venv/torch .venv/extras ## Run every test, side by side on the cores there are
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile $(NOT_FOR_EVER)
 
 test-kubernetes: .venv/installed .venv/dev ## Run the tests on a real cluster of two nodes here, or on KUBECONFIG's
 	@test -n "$$KUBECONFIG" || $(BIN)/python -m tools.kubernetes build
