@@ -14,14 +14,19 @@ from two_users import open_folder  # noqa: F401
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright")
+def playwright() -> Iterator[Any]:
+    found = pytest.importorskip("playwright.sync_api", reason="needs Playwright")
     if not CHROMIUM:
         pytest.skip("needs Chromium: apt-get install chromium")
-    with playwright.sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
+    with found.sync_playwright() as driver:
+        yield driver
+
+
+@pytest.fixture(scope="session")
+def browser(playwright: Any) -> Iterator[Any]:
+    found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    yield found
+    found.close()
 
 
 @pytest.fixture(scope="module")
