@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from browser import CHROMIUM
 
 # Tests start thousands of interpreters; each would compile again whatever it imports.
 sys.dont_write_bytecode = False
@@ -91,3 +95,20 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     place = {HERE / name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path, len(place)))
+
+
+@pytest.fixture(scope="session")
+def playwright() -> Iterator[Any]:
+    """One for all tests: there cannot be two in a process."""
+    found = pytest.importorskip("playwright.sync_api", reason="needs Playwright")
+    if not CHROMIUM:
+        pytest.skip("needs Chromium: apt-get install chromium")
+    with found.sync_playwright() as driver:
+        yield driver
+
+
+@pytest.fixture(scope="session")
+def browser(playwright: Any) -> Iterator[Any]:
+    found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    yield found
+    found.close()

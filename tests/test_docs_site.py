@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -101,23 +102,20 @@ def test_links_that_lead_nowhere_or_out_are_found(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium")
 @pytest.mark.skipif(not (SITE / "index.html").exists(), reason="make docs builds the site")
-def test_pages_open_from_a_folder_and_searching_works() -> None:
-    sync_api = pytest.importorskip("playwright.sync_api", reason="drives a browser")
+def test_pages_open_from_a_folder_and_searching_works(browser: Any) -> None:
     asked: list[str] = []
     wrong: list[str] = []
-    with sync_api.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 420, "height": 800})
-        page.on("request", lambda request: asked.append(request.url))
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.goto((SITE / "reference" / "job-file.html").as_uri())
-        assert page.evaluate("document.documentElement.scrollWidth") <= 420
-        assert faults(page) == []
-        page.keyboard.press("Control+k")
-        words = page.get_by_role("combobox", name="Search")
-        words.press_sequentially("preemptible", delay=40)
-        page.get_by_text("results", exact=False).first.wait_for()
-        assert words.input_value() == "preemptible"
-        browser.close()
+    page = browser.new_page(viewport={"width": 420, "height": 800})
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.goto((SITE / "reference" / "job-file.html").as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= 420
+    assert faults(page) == []
+    page.keyboard.press("Control+k")
+    words = page.get_by_role("combobox", name="Search")
+    words.press_sequentially("preemptible", delay=40)
+    page.get_by_text("results", exact=False).first.wait_for()
+    assert words.input_value() == "preemptible"
+    page.close()
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
     assert wrong == []

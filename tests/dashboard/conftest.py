@@ -1,4 +1,4 @@
-"""One browser for the session; a daemon and a way in for each module."""
+"""A daemon and a way in for each module."""
 
 from __future__ import annotations
 
@@ -8,25 +8,9 @@ from typing import Any
 
 import pytest
 
-from browser import CHROMIUM, Enter, entering
+from browser import Enter, entering
 from daemon_process import DaemonProcess
 from two_users import open_folder  # noqa: F401
-
-
-@pytest.fixture(scope="session")
-def playwright() -> Iterator[Any]:
-    found = pytest.importorskip("playwright.sync_api", reason="needs Playwright")
-    if not CHROMIUM:
-        pytest.skip("needs Chromium: apt-get install chromium")
-    with found.sync_playwright() as driver:
-        yield driver
-
-
-@pytest.fixture(scope="session")
-def browser(playwright: Any) -> Iterator[Any]:
-    found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-    yield found
-    found.close()
 
 
 @pytest.fixture(scope="module")

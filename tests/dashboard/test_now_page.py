@@ -8,7 +8,7 @@ from typing import Any
 
 from browser import DESK, PHONE, Visit
 from daemon_process import killable_daemon
-from waiting import until
+from waiting import LONG_S, until
 
 _SCROLL = """async () => {
   const rows = document.querySelector("#queue"), times = [];
@@ -109,7 +109,7 @@ def test_64_gpus_and_ten_thousand_that_wait_scroll_like_ten(
         many.start()
         first = many.submit("sleep 600", array="0-63", name="first", estimate="25m")
         array = many.submit("sleep 600", array="0-9999", name="many", estimate="25m")
-        until(lambda: many.get("/v1/health")["jobs"]["running"] == 64)
+        until(lambda: many.get("/v1/health")["jobs"]["running"] == 64, 3 * LONG_S)
         visit: Visit = enter(many.folder)
         page = visit.open("/page/")
         visit.until("document.querySelector('#queue').ariaRowCount == 10000")
