@@ -286,6 +286,18 @@ def test_what_is_anothers_is_refused_in_words_that_name_the_owner(
     assert "no value" not in shown
 
 
+def test_more_trials_are_asked_for_and_told(home: Path) -> None:
+    daemon = StudyDaemon(in_the_middle())
+    with serving(daemon, home) as box:
+        assert box.well("study", "extend", "digits", "4") == (
+            "Study digits has 9 trials now: 1 of 9 trials done, 2 running, 3 paused, 1 failed, "
+            "2 not begun.\n"
+        )
+        assert box("study", "extend", "digits", "0").code == 2
+    asked = [(path, body) for method, path, body in daemon.asked if method == "POST"]
+    assert asked == [("/v1/studies/digits/extend", {"trials": 4})]
+
+
 def test_stop_and_resume_are_asked_for_and_told(home: Path) -> None:
     daemon = StudyDaemon(in_the_middle())
     with serving(daemon, home) as box:
