@@ -3,6 +3,8 @@ are withdrawn."""
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from declared_board import Board
 from dovetail.core.entries import Submitted
 from dovetail.daemon.declared import attending
 from dovetail.daemon.service import Service
-from dovetail.worlds.declared import STUDY
+from dovetail.worlds.declared import SERVICE, STUDY
 from live_box import ME, Box, box
 from waiting import until
 
@@ -21,6 +23,10 @@ from waiting import until
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is tried again now and then is tried at once."""
     monkeypatch.setattr(attending, "_TRY_AGAIN_S", 0.1)
+
+
+def services(here: Box) -> list[str]:
+    return [own.id for own in here.daemon.services.all(ME).services]
 
 
 def job(tmp_path: Path, run: str = "sleep 60", **fields: Any) -> dict[str, Any]:
@@ -181,3 +187,45 @@ def test_a_declared_study_is_opened_told_and_cancelled(tmp_path: Path) -> None:
         until(lambda: board.status("long").phase == "open")
         board.delete("long")
         until(lambda: here.daemon.studies.all(ME).studies[0].state != "open")
+
+
+def service(**fields: Any) -> dict[str, Any]:
+    words = [sys.executable, "-m", "http.server", "{port}", "--bind", "{host}"]
+    usual = {"command": words, "health": "/", "workdir": "/usr"}
+    return {**usual, "envs": {"PATH": os.environ["PATH"]}, **fields}
+
+
+def test_a_declared_service_is_told_its_address_follows_its_replicas_and_ends_with_its_object(
+    tmp_path: Path,
+) -> None:
+    board = Board()
+    with box(tmp_path / "box", world=board.world(), slots=2) as here:
+        board.apply("answers", service(), SERVICE)
+        until(lambda: board.status("answers").phase == "serving")
+        status = board.status("answers")
+        assert status.members == {"ready": 1}
+        assert status.address.startswith("http://127.0.0.1:")
+        board.apply("answers", service(replicas=2), SERVICE)
+        until(lambda: board.status("answers").members == {"ready": 2})
+        board.apply("answers", service(replicas=2, health="/else"), SERVICE)
+        until(lambda: "spec.health changed" in board.status("answers").trouble)
+        board.delete("answers")
+        until(lambda: not services(here))
+
+
+def test_a_declared_service_is_taken_on_once_and_one_that_cannot_be_is_refused_in_words(
+    tmp_path: Path,
+) -> None:
+    board = Board()
+    board.apply("answers", service(), SERVICE)
+    first = Box(tmp_path / "box", board.world())
+    until(lambda: board.status("answers").phase == "serving")
+    known = board.status("answers").id
+    first.leave()
+    with box(tmp_path / "box", world=board.world()) as here:
+        board.apply("wrong", service(replicas={"min": 2, "max": 1}), SERVICE)
+        until(lambda: board.status("wrong").phase == "refused")
+        assert "min 2 is more than max 1" in board.status("wrong").why
+        assert services(here) == [known]
+        board.delete("answers")
+        until(lambda: not services(here))

@@ -1,4 +1,4 @@
-"""The custom resources of Kubernetes are made of the models of job and study files, and stay so."""
+"""The custom resources of Kubernetes are made of the models of their files, and stay so."""
 
 from __future__ import annotations
 
@@ -8,12 +8,22 @@ from typing import Any
 import pytest
 
 from dovetail.jobfiles import custom_resources
-from dovetail.jobfiles.custom_resources import NOT_OF_AN_OBJECT, job_resource, study_resource
+from dovetail.jobfiles.custom_resources import (
+    NOT_OF_AN_OBJECT,
+    job_resource,
+    service_resource,
+    study_resource,
+)
 from dovetail.jobfiles.job_model import JobSpec
+from dovetail.jobfiles.service_model import ServiceSpec
 from dovetail.jobfiles.study_model import NOT_OF_A_STUDY, StudySpec
 
 CRDS = Path(__file__).parents[2] / "deploy" / "helm" / "dovetail" / "crds"
-BOTH = {"dovetailjobs": job_resource, "dovetailstudies": study_resource}
+ALL = {
+    "dovetailjobs": job_resource,
+    "dovetailstudies": study_resource,
+    "dovetailservices": service_resource,
+}
 
 
 def spec_of(resource: dict[str, Any]) -> dict[str, Any]:
@@ -22,15 +32,16 @@ def spec_of(resource: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("name", ALL)
 def test_what_is_deployed_is_what_the_models_say(name: str) -> None:
     """Else: see the first lines of `custom_resources`."""
-    assert (CRDS / f"{name}.yaml").read_text() == custom_resources.text(BOTH[name]())
+    assert (CRDS / f"{name}.yaml").read_text() == custom_resources.text(ALL[name]())
 
 
 def test_an_object_has_every_field_of_a_file_but_those_that_name_another_file() -> None:
     job, study = spec_of(job_resource()), spec_of(study_resource())
     assert set(job["properties"]) == set(JobSpec.model_fields) - set(NOT_OF_AN_OBJECT)
+    assert set(spec_of(service_resource())["properties"]) == set(ServiceSpec.model_fields)
     left_out = {*NOT_OF_AN_OBJECT, *NOT_OF_A_STUDY}
     assert set(study["properties"]) == set(StudySpec.model_fields) - left_out
 
@@ -46,6 +57,7 @@ def test_no_value_is_filled_in() -> None:
 
     assert defaults(spec_of(job_resource())) == []
     assert defaults(spec_of(study_resource())) == []
+    assert defaults(spec_of(service_resource())) == []
 
 
 def test_an_api_server_is_told_one_type_for_each_value_or_none() -> None:
@@ -58,4 +70,5 @@ def test_an_api_server_is_told_one_type_for_each_value_or_none() -> None:
             check(own)
 
     check(spec_of(job_resource()))
+    check(spec_of(service_resource()))
     check(spec_of(study_resource()))

@@ -77,14 +77,14 @@ NEEDS: Final[dict[tuple[str, str], Callable[[Api], object]]] = {
     ("events", "patch"): lambda api: api.patch(f"{_EVENTS}/none", {"count": 2}),
     **{
         (plural, verb): partial(call, f"{_OBJECTS}/{plural}")
-        for plural in ("dovetailjobs", "dovetailstudies")
+        for plural in ("dovetailjobs", "dovetailstudies", "dovetailservices")
         for verb, call in (("list", _list), ("watch", _watch))
     },
     **{
         (f"{plural}/status", "patch"): partial(
             _patch, f"{_OBJECTS}/namespaces/default/{plural}/none/status"
         )
-        for plural in ("dovetailjobs", "dovetailstudies")
+        for plural in ("dovetailjobs", "dovetailstudies", "dovetailservices")
     },
     ("leases", "get"): lambda api: api.get(f"{_LEASES}/rights"),
     ("leases", "create"): lambda api: api.create(
@@ -119,7 +119,7 @@ FORBIDDEN: Final[dict[str, Callable[[Api], object]]] = {
 def controller(cluster: RealCluster) -> Iterator[Api]:
     """As the service account of the controller."""
     create(cluster.api, "/api/v1/namespaces", {"metadata": {"name": SYSTEM}})
-    for kind in ("dovetailnodes", "dovetailjobs", "dovetailstudies"):
+    for kind in ("dovetailnodes", "dovetailjobs", "dovetailstudies", "dovetailservices"):
         cluster.apply(CRDS / f"{kind}.yaml")
     for thing in yaml.safe_load_all((DEPLOY / "controller-rbac.yaml").read_text()):
         create(cluster.api, _room(thing), thing)
@@ -224,6 +224,7 @@ def _without(rules: list[dict[str, Any]], need: tuple[str, str]) -> list[dict[st
     [
         ("edit", "create", "dovetailjobs", True),
         ("edit", "delete", "dovetailstudies", True),
+        ("edit", "create", "dovetailservices", True),
         ("edit", "patch", "dovetailjobs/status", False),
         ("view", "list", "dovetailjobs", True),
         ("view", "create", "dovetailjobs", False),

@@ -22,7 +22,7 @@ from dovetail.worlds.kubernetes.client import NOT_FOUND, ApiError
 from dovetail.worlds.tls_identity import new_identity
 from gateway_process import Answer
 from kubernetes_daemon import make_claim, pods_daemon
-from real_cluster import RealCluster, create, eventually
+from real_cluster import CRDS, RealCluster, create, eventually
 from service_daemon import ServiceDaemon
 from waiting import LONG_S, until
 
@@ -39,6 +39,10 @@ class PodServices(ServiceDaemon):
         script = _SERVER.replace('"127.0.0.1"', '"{host}"')
         asked = {"command": ["python3", "-c", script, "{port}"], **spec}
         return super().serve(name, **asked)
+
+    def rows(self) -> list[Any]:
+        found: list[Any] = self.daemon.get("/v1/services")["services"]
+        return found
 
     def gateways(self, service_id: str, namespace: str = "default") -> list[Any]:
         """Its pods that nobody wants gone."""
@@ -87,6 +91,8 @@ def made(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
     for namespace in ("team-s", "team-q"):
         eventually(partial(create, cluster.api, "/api/v1/namespaces", named(namespace)))
         make_claim(cluster, namespace)
+    for file in CRDS.glob("*.yaml"):
+        cluster.apply(file)
     found = PodServices(cluster, tmp_path_factory.mktemp("services"))
     found.daemon.start()
     found.serve("nowhere", image="registry.invalid/nothing:1")  # it takes half a minute to be said
@@ -252,6 +258,32 @@ def test_services_of_two_namespaces_have_one_name_and_nothing_else_in_common(
         made.object("twins", "team-s")["metadata"]["labels"]["dovetail.dev/service"] == second["id"]
     )
     made.change("stop", second["id"])
+
+
+def test_a_service_that_is_an_object_has_its_address_there_and_ends_with_it(
+    made: PodServices,
+) -> None:
+    api, objects = (
+        made.cluster.api,
+        "/apis/dovetail.dev/v1alpha1/namespaces/team-s/dovetailservices",
+    )
+    thing = {"apiVersion": "dovetail.dev/v1alpha1", "kind": "DovetailService"}
+    words = ["python3", "-m", "http.server", "{port}", "--bind", "{host}"]
+    spec = {"command": words, "health": "/", "replicas": 1}
+    eventually(partial(create, api, objects, {**thing, **named("hello", spec=spec)}))
+    status = until(lambda: standing(api.get(f"{objects}/hello"), "Serving"))
+    assert (status["address"], status["replicas"]) == ("http://hello.team-s.svc", {"Ready": 1})
+    api.patch(f"{objects}/hello", {"spec": {"replicas": 2}})
+    until(lambda: api.get(f"{objects}/hello")["status"]["replicas"] == {"Ready": 2})
+    assert ask(until(partial(made.host, "hello", "team-s")), "/").status == 200
+    api.delete(f"{objects}/hello")
+    until(lambda: status["service"] not in [own["id"] for own in made.rows()])
+    assert not made.gateways(status["service"], "team-s")
+
+
+def standing(thing: Any, phase: str) -> Any:
+    status = thing.get("status") or {}
+    return status if status.get("phase") == phase else None
 
 
 def test_a_quota_that_is_used_up_is_said_and_the_service_comes_once_there_is_room(

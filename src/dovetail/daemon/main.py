@@ -202,7 +202,7 @@ class Daemon:
             return None
         from dovetail.daemon.declared.attending import Attendant
 
-        attendant = Attendant(self.service, self.studies, self.world.declarations)
+        attendant = Attendant(self.service, self.studies, self.services, self.world.declarations)
         self._lasting.append(attendant)
         self.state.index(attendant)
         return attendant

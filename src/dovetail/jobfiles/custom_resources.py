@@ -1,7 +1,7 @@
-"""The custom resources of Kubernetes for jobs and studies, made of the same models as their files.
+"""The custom resources of Kubernetes for jobs, studies and services, made of the models of their files.
 
-`python -m dovetail.jobfiles.custom_resources > dovetailjobs.yaml` in deploy/helm/dovetail/crds writes
-one anew, and `python -m dovetail.jobfiles.custom_resources study > dovetailstudies.yaml` the other.
+`python -m dovetail.jobfiles.custom_resources job > dovetailjobs.yaml` in deploy/helm/dovetail/crds
+writes one anew, and so do `study > dovetailstudies.yaml` and `service > dovetailservices.yaml`.
 
 An API server wants one type for each value. Where a description takes several (`4` or `"4GB"`), it
 leaves the value alone, and the daemon says what is wrong with it. Defaults are left out: an object stays
@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import yaml
 
-from dovetail.jobfiles.schema import schema, study_schema
+from dovetail.jobfiles.schema import schema, service_schema, study_schema
 
 GROUP: Final = "dovetail.dev"
 VERSION: Final = "v1alpha1"
@@ -60,6 +60,22 @@ def study_resource() -> Json:
     ]
     found = study_schema()
     return _resource("DovetailStudy", "dovetailstudies", "dts", found, _STUDY_STATUS, columns)
+
+
+def service_resource() -> Json:
+    columns = [
+        ("Phase", "string", ".status.phase"),
+        ("Service", "string", ".status.service"),
+        ("Address", "string", ".status.address"),
+        ("Ready", "integer", ".status.replicas.Ready"),
+        ("Asleep", "integer", ".status.replicas.Asleep"),
+        ("Age", "date", ".metadata.creationTimestamp"),
+        ("Why", "string", ".status.why"),
+    ]
+    found = service_schema()
+    found["required"] = []  # its name is that of the object
+    kind, plural = "DovetailService", "dovetailservices"
+    return _resource(kind, plural, "dtsv", found, _SERVICE_STATUS, columns)
 
 
 def _resource(
@@ -210,6 +226,20 @@ _STUDY_STATUS: Final[Json] = {
     }
 }
 
+_SERVICE_STATUS: Final[Json] = {
+    "properties": {
+        **_COMMON,
+        "service": {**_TEXT, "description": "Its id, for the commands of dovetail."},
+        "address": {**_TEXT, "description": "Where it answers, inside the cluster."},
+        "replicas": {
+            "type": "object",
+            "description": "How many are in each state.",
+            "additionalProperties": _WHOLE,
+        },
+    }
+}
+RESOURCES: Final = {"job": job_resource, "study": study_resource, "service": service_resource}
+
 
 def text(resource: Json) -> str:
     made = "# Made by `python -m dovetail.jobfiles.custom_resources`; see there.\n"
@@ -217,4 +247,4 @@ def text(resource: Json) -> str:
 
 
 if __name__ == "__main__":
-    print(text(study_resource() if sys.argv[1:] == ["study"] else job_resource()), end="")
+    print(text(RESOURCES[sys.argv[1]]()), end="")

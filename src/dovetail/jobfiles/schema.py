@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from dovetail.jobfiles.job_model import JobSpec
+from dovetail.jobfiles.service_model import ServiceSpec
 from dovetail.jobfiles.study_model import NOT_OF_A_STUDY, StudySpec
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -72,6 +73,10 @@ def study_schema() -> dict[str, Any]:
     for name in NOT_OF_A_STUDY:
         del found["properties"][name]
     return found
+
+
+def service_schema() -> dict[str, Any]:
+    return _published(ServiceSpec, "service", ("run", "command"), ())
 
 
 def _published(

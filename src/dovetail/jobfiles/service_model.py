@@ -6,7 +6,7 @@ import re
 from ipaddress import ip_address
 from typing import Annotated, Any, Final, NamedTuple, Self
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema, model_validator
 
 from dovetail.core.errors import BadInput
 from dovetail.core.model import WHOLE_GPU
@@ -161,7 +161,9 @@ class ServiceSpec(FieldTable):
         description="The service's own port on 127.0.0.1, or ADDRESS:PORT; left out: any free port.",
     )
     health: Path = Field(default="/health", description="Answers 2xx once the server is ready.")
-    replicas: Replicas = Field(default=Replicas(max=1), description="How many there may be.")
+    replicas: Annotated[Replicas, WithJsonSchema({"type": ["integer", "object"]})] = Field(
+        default=Replicas(max=1), description="How many there may be: 2, or {min: 0, max: 4}."
+    )
     at_once: int = Field(default=8, ge=1, le=100_000, description="Requests that one has at once.")
     slo_ms: Positive | None = Field(default=None, description="So fast an answer should be.")
     percentile: float = Field(default=99.0, ge=50, lt=100, description="For so many of a hundred.")

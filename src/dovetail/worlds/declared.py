@@ -1,4 +1,4 @@
-"""Jobs and studies that stand in the world itself, as objects that its users apply and delete there.
+"""Jobs, studies and services that stand in the world itself, as objects that users apply there.
 
 A world that has such objects brings them in, and is told what became of each. They are levels, not
 messages: what counts is which of them stand there now. Whether one was taken on already is a fact of the
@@ -16,6 +16,7 @@ from dovetail.core.model import Seconds
 REFUSED: Final = "refused"
 JOB: Final = "job"
 STUDY: Final = "study"
+SERVICE: Final = "service"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +24,13 @@ class Declared:
     """One of them, as it stands now."""
 
     key: str  # of it alone, also after it was deleted and another was made under its name
-    kind: str  # JOB or STUDY
+    kind: str  # JOB, STUDY or SERVICE
     name: str
     tenant: str  # who may have it, and where it runs
     spec: Mapping[str, Any] = field(repr=False)  # as in a file; it may hold secrets
     revision: int  # rises whenever the spec is edited
     is_told: bool = False  # does it say itself that it is over?
-    known_as: str = ""  # the job or study of this journal that it says it is
+    known_as: str = ""  # the job, study or service of this journal that it says it is
     elsewhere: str = ""  # why it is not for this journal; "" as a rule
 
 
@@ -58,15 +59,16 @@ class TrialsTold:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredStatus:
-    """The status of a declared job or study. Times are seconds since 1970."""
+    """The status of a declared job, study or service. Times are seconds since 1970."""
 
     phase: str
     why: str = ""
-    id: str = ""  # of the job or study
+    id: str = ""  # of the job, study or service
     trouble: str = ""  # what of its spec is not followed, and the way out
     revision: int = 0  # of the spec that this is about
     placement: str = ""
-    members: Mapping[str, int] = field(default_factory=dict)  # of an array, by phase
+    members: Mapping[str, int] = field(default_factory=dict)  # of an array or service, by phase
+    address: str = ""  # of a service
     cost: Cost = Cost()
     trials: TrialsTold | None = None
     submitted_at: float | None = None

@@ -21,16 +21,23 @@ from dovetail.core.model import JobId, Seconds
 from dovetail.core.track import Track
 from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
 from dovetail.daemon.declared.notes import PREFIX, DeclaredNote, note_in
-from dovetail.daemon.declared.statuses import status_of_array, status_of_job, status_of_study
-from dovetail.daemon.declared.taking_on import Desired
+from dovetail.daemon.declared.statuses import (
+    status_of_array,
+    status_of_job,
+    status_of_service,
+    status_of_study,
+)
+from dovetail.daemon.declared.taking_on import Desired, caller_for
 from dovetail.daemon.foresight.reasons import Reasons, reasons
 from dovetail.daemon.history.job_rows import row_of
 from dovetail.daemon.refusals import NotFound
 from dovetail.daemon.service import Service
+from dovetail.daemon.services.serving import Services
 from dovetail.daemon.studies.service import Studies
 from dovetail.worlds.declared import (
     JOB,
     REFUSED,
+    SERVICE,
     STUDY,
     Declarations,
     Declared,
@@ -51,12 +58,15 @@ log = logging.getLogger("dovetail.daemon")
 class Attendant:
     """An index of the state, and a thread that goes by it."""
 
-    def __init__(self, service: Service, studies: Studies, declarations: Declarations) -> None:
+    def __init__(
+        self, service: Service, studies: Studies, services: Services, declarations: Declarations
+    ) -> None:
         self.watches = WAITS | RUNS | ENDS | PARKS
         self._service: Final = service
         self._studies: Final = studies
+        self._services: Final = services
         self._declarations: Final = declarations
-        self._desired: Final = Desired(service, studies)
+        self._desired: Final = Desired(service, studies, services)
         self._notes: Final[dict[str, DeclaredNote]] = {}  # by the key of the declared one
         self._key_of: Final[dict[str, str]] = {}  # by job
         self._touched: set[str] = set()
@@ -193,7 +203,7 @@ class Attendant:
             touched, self._touched = self._touched, set()
         at_work = self._service.look(self._at_work)
         keys = {self._key_of[own] for own in (touched | at_work) if own in self._key_of}
-        keys |= {key for key, note in self._notes.items() if note.kind == STUDY}
+        keys |= {key for key, note in self._notes.items() if note.kind in (STUDY, SERVICE)}
         return [key for key in keys if key in standing and not self._is_settled(standing[key])]
 
     def _at_work(self, view: View, now: Seconds) -> set[str]:
@@ -225,6 +235,8 @@ class Attendant:
         if note.kind == STUDY:
             row = self._studies.row(note.ids[0])
             return None if row is None else status_of_study(row, declared.revision)
+        if note.kind == SERVICE:
+            return self._status_of_service(declared, note)
         for job_id in (own for own in note.ids if own not in rows and own not in self._phases):
             rows[job_id] = self._service.job(job_id)
         if len(note.ids) == 1:
@@ -234,6 +246,14 @@ class Attendant:
         phases = {k: own[k].phase if k in own else self._phases[k] for k in note.ids}
         array = note.ids[0].partition(".")[0]
         return status_of_array(array, list(own.values()), phases, declared.revision)
+
+    def _status_of_service(self, declared: Declared, note: DeclaredNote) -> DeclaredStatus:
+        try:
+            found = self._services.one(note.ids[0], caller_for(note.tenant))
+        except NotFound:
+            why = "it was stopped; delete it and apply it again to have it back"
+            return DeclaredStatus("closed", why, id=note.ids[0], revision=declared.revision)
+        return status_of_service(found, declared.revision)
 
     def _looked_up(self, ids: Sequence[str]) -> tuple[dict[str, JobRow], list[str]]:
         """The rows of those that have not ended, and the names of nodes; some at a time, as the loop

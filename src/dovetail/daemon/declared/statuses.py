@@ -1,4 +1,4 @@
-"""From what the daemon knows of jobs and studies to what a declared one is told."""
+"""From what the daemon knows of jobs, studies and services to what a declared one is told."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Final
 
 from dovetail.api.job_row import ENDED, JobRow
+from dovetail.api.service_row import ServiceRow
 from dovetail.api.study_row import StudyRow
 from dovetail.core.model import JobId
 from dovetail.daemon.foresight.reasons import Reasons
@@ -102,4 +103,16 @@ def status_of_study(row: StudyRow, revision: int) -> DeclaredStatus:
             round(row.gpu_hours, 4),
             row.switches,
         ),
+    )
+
+
+def status_of_service(row: ServiceRow, revision: int) -> DeclaredStatus:
+    """Not why it has so many replicas: that changes with every request."""
+    return DeclaredStatus(
+        phase=row.state,
+        why=row.trouble,
+        id=row.id,
+        revision=revision,
+        members=dict(Counter(own.state for own in row.replicas)),
+        address=row.address,
     )

@@ -1,9 +1,10 @@
-"""A declared job or study is handed in like any other, once; it is cancelled when it is withdrawn."""
+"""What is declared is handed in like any other job, study or service, once, and ended when withdrawn."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -13,11 +14,12 @@ from dovetail.daemon.asking import Once
 from dovetail.daemon.declared.notes import DeclaredNote, key_of, note_of
 from dovetail.daemon.refusals import Conflict, NotFound
 from dovetail.daemon.service import Service
+from dovetail.daemon.services.serving import Services
 from dovetail.daemon.studies.service import Opening, Studies
 from dovetail.daemon.submissions import Submission
 from dovetail.daemon.users.callers import Caller
 from dovetail.jobfiles.job_model import JobSpec, read
-from dovetail.worlds.declared import JOB, STUDY, Declared
+from dovetail.worlds.declared import JOB, SERVICE, STUDY, Declared
 
 _WHERE_THE_IMAGE_SAYS: Final = ""
 _MAY_CHANGE: Final = ["priority"]
@@ -26,9 +28,10 @@ _MAY_CHANGE: Final = ["priority"]
 class Desired:
     """Asks the service, as anybody does."""
 
-    def __init__(self, service: Service, studies: Studies) -> None:
+    def __init__(self, service: Service, studies: Studies, services: Services) -> None:
         self._service: Final = service
         self._studies: Final = studies
+        self._services: Final = services
 
     def take_on(self, declared: Declared) -> DeclaredNote:
         """Refusals are those of a submission."""
@@ -40,6 +43,11 @@ class Desired:
         if declared.kind == STUDY:
             opening = Opening(spec, {}, _WHERE_THE_IMAGE_SAYS)
             return note.with_ids(self._studies.open_once(opening, caller, once))
+        if declared.kind == SERVICE:
+            from dovetail.daemon.services.making import Declaring
+
+            declaring = Declaring(spec, {}, _WHERE_THE_IMAGE_SAYS)
+            return note.with_ids(self._services.declare_once(declaring, caller, once))
         job = read(spec)
         self._check_others(job, caller)
         submission = Submission(job, {}, _WHERE_THE_IMAGE_SAYS)
@@ -47,8 +55,8 @@ class Desired:
 
     def _recalled(self, declared: Declared, note: DeclaredNote) -> DeclaredNote:
         """It says that it was taken on, and a journal that was salvaged has forgotten so."""
-        owner = self._studies.owner_of if declared.kind == STUDY else self._service.owner_of
-        if owner(declared.known_as) != declared.tenant:
+        owners = {STUDY: self._studies.owner_of, SERVICE: self._services.owner_of}
+        if owners.get(declared.kind, self._service.owner_of)(declared.known_as) != declared.tenant:
             raise BadInput(
                 f"the journal has lost {declared.kind} {declared.known_as}, which it was; delete it "
                 "and apply it again"
@@ -69,6 +77,8 @@ class Desired:
         try:
             if note.kind == STUDY:
                 self._studies.cancel(note.ids[0], caller)
+            elif note.kind == SERVICE:
+                self._services.stop(note.ids[0], caller)
             elif live := self.live(note.ids):
                 self._service.cancel(live, caller)
         except (Conflict, NotFound):
@@ -88,6 +98,8 @@ class Desired:
             return note, ""
         if edited == _MAY_CHANGE and note.kind == JOB:
             return self._set_priority(declared, note), ""
+        if edited == ["replicas"] and note.kind == SERVICE:
+            return self._scale(declared, note), ""
         names = ", ".join(f"spec.{name}" for name in edited)
         told = f"{names} changed after it was taken on: it goes on as it was; delete it and "
         return note, told + "apply it again to have it so"
@@ -96,6 +108,17 @@ class Desired:
         priority = read({"run": "true", "priority": declared.spec.get("priority")}).priority
         if live := self.live(note.ids):
             self._service.set_priority(live, priority, caller_for(note.tenant))
+        return self._noted(declared, note)
+
+    def _scale(self, declared: Declared, note: DeclaredNote) -> DeclaredNote:
+        from dovetail.jobfiles.service_model import read_service
+
+        wanted = read_service({"name": declared.name, **declared.spec}).replicas
+        with suppress(NotFound):  # it was stopped by a command
+            self._services.scale(note.ids[0], wanted.min, wanted.max, caller_for(note.tenant))
+        return self._noted(declared, note)
+
+    def _noted(self, declared: Declared, note: DeclaredNote) -> DeclaredNote:
         fresh = replace(note_of(declared), ids=note.ids)
         self._service.keep_meta(key_of(declared), fresh.text())
         return fresh

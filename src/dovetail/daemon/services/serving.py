@@ -17,7 +17,7 @@ from dovetail.core.entries import Cancelled, Event
 from dovetail.core.errors import BadInput, DovetailError
 from dovetail.core.model import Seconds
 from dovetail.core.view import View
-from dovetail.daemon.asking import Parts
+from dovetail.daemon.asking import Change, Once, Parts
 from dovetail.daemon.logs import last_line
 from dovetail.daemon.refusals import Conflict, NotAllowed, NotFound
 from dovetail.daemon.service import Service
@@ -101,6 +101,31 @@ class Services:
     # ------------------------------------------------------------------------------------ declaring
 
     def declare(self, declaring: Declaring, caller: Caller) -> ServiceRow:
+        scene = self._service.change(self._declared(declaring, caller))
+        self._look_after(scene)
+        self._keepers[scene.design.id].wait_for_address()
+        return self.one(scene.design.id, caller)
+
+    def declare_once(self, declaring: Declaring, caller: Caller, once: Once) -> list[str]:
+        """Its id alone; nobody waits for its address."""
+        declared = self._declared(declaring, caller)
+
+        def change(view: View, now: Seconds) -> tuple[Sequence[Event], list[str]]:
+            events, scene = declared(view, now)
+            return events, [scene.design.id]
+
+        (service_id,) = self._service.change(self._service.once(change, once))
+        scene = self._service.look(lambda view, now: scene_of(view, now, service_id))
+        if scene is not None and service_id not in self._keepers:
+            self._look_after(scene)
+        return [service_id]
+
+    def owner_of(self, service_id: str) -> str:
+        """The user; "" if there is no such service."""
+        open_ = self._service.look(lambda view, now: services_of(view).open.get(service_id))
+        return open_.design.user if open_ is not None else ""
+
+    def _declared(self, declaring: Declaring, caller: Caller) -> Change[ServiceScene]:
         # Imported with the first service: most daemons never see one.
         from dovetail.daemon.services import making
         from dovetail.jobfiles.service_model import read_service
@@ -130,10 +155,7 @@ class Services:
             self._parts.store.set_meta("next_service", str(number + 1))
             return [ServiceDeclared(now, design)], _first_scene(ServiceTrack(design, now))
 
-        scene = self._service.change(change)
-        self._look_after(scene)
-        self._keepers[scene.design.id].wait_for_address()
-        return self.one(scene.design.id, caller)
+        return change
 
     def _check_could_run(
         self, spec: ServiceSpec, design: ServiceDesign, caller: Caller, view: View, now: Seconds

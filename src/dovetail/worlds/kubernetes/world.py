@@ -71,20 +71,19 @@ class KubernetesCluster:
         self._ground = ground
 
     def _watch_objects(self) -> None:
-        """If this cluster has their kinds; jobs can be submitted without."""
+        """Of the kinds that this cluster has; jobs can be submitted without."""
         objects = Objects(self._api, self._settings)
-        watches = objects.watches()
-        try:
-            for watch in watches:
+        for watch in objects.watches():
+            try:
                 watch.list_now()
-        except ApiError as error:
-            if error.code not in (NOT_FOUND, FORBIDDEN):
-                raise
-            log.warning("DovetailJobs and DovetailStudies are not looked for: %s", error)
-            self._without_objects = str(error)
-        else:
-            self._watches = [*self._watches, *watches]
-            self.declarations = objects
+            except ApiError as error:
+                if error.code not in (NOT_FOUND, FORBIDDEN):
+                    raise
+                log.warning("objects of a kind are not looked for: %s", error)
+                self._without_objects = str(error)
+            else:
+                self._watches = [*self._watches, watch]
+                self.declarations = objects
         self._events = EventLog(self._api, self._regarding)
         objects.events = self._events
 
@@ -155,7 +154,7 @@ class KubernetesCluster:
         bare = [own.id for own in nodes if not self._cluster.channel.has_agent(own.id)]
         found = [Finding("cluster", "good", f"{server}: {len(nodes)} nodes")]
         if self._without_objects:
-            told = f"no DovetailJobs: {self._without_objects}; kubectl apply -k deploy/ brings them"
+            told = f"a kind is missing: {self._without_objects}; kubectl apply -k deploy/ brings it"
             found.append(Finding("objects", "note", told))
         if bare:
             told = f"no agent on {', '.join(bare[:5])}: jobs there can only save themselves"

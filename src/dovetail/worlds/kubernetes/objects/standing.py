@@ -1,4 +1,4 @@
-"""DovetailJobs and DovetailStudies as they stand: watched, and told what became of them.
+"""DovetailJobs, -Studies and -Services as they stand: watched, and told what became of them.
 
 Nothing holds their deletion up (no finalizers): one that was deleted while no controller looked is
 missing in the next list, and its job is cancelled then.
@@ -12,7 +12,7 @@ from time import time
 from typing import Any, Final
 
 from dovetail.core.model import JobId
-from dovetail.worlds.declared import JOB, REFUSED, STUDY, Declared, DeclaredStatus
+from dovetail.worlds.declared import JOB, REFUSED, SERVICE, STUDY, Declared, DeclaredStatus
 from dovetail.worlds.kubernetes.client import NOT_FOUND, Api, ApiError
 from dovetail.worlds.kubernetes.objects.events import EventLog, Happened, Regarding
 from dovetail.worlds.kubernetes.objects.status import OVER, difference, status_json
@@ -20,8 +20,12 @@ from dovetail.worlds.kubernetes.objects.writing import SlowWriter
 from dovetail.worlds.kubernetes.settings import GROUP, SCHEDULER, VERSION, Settings
 from dovetail.worlds.kubernetes.watching import Watch
 
-_PLURALS: Final = {JOB: "dovetailjobs", STUDY: "dovetailstudies"}
-_KINDS: Final = {JOB: "DovetailJob", STUDY: "DovetailStudy"}
+_PLURALS: Final = {
+    JOB: "dovetailjobs",
+    STUDY: "dovetailstudies",
+    SERVICE: "dovetailservices",
+}
+_KINDS: Final = {JOB: "DovetailJob", STUDY: "DovetailStudy", SERVICE: "DovetailService"}
 _PER_S, _BURST, _MOST = 50.0, 100, 100_000
 _LOST: Final = "it was taken on by a controller with another journal; delete it and apply it again"
 
@@ -30,7 +34,7 @@ Thing = Mapping[str, Any]
 
 
 class Objects:
-    """All of both kinds that name this scheduler."""
+    """All of every kind that name this scheduler."""
 
     def __init__(self, api: Api, settings: Settings) -> None:
         self._api: Final = api

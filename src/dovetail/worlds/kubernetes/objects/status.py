@@ -1,4 +1,4 @@
-"""From what became of a declared job or study to the status of its object."""
+"""From what became of a declared job, study or service to the status of its object."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from dovetail.worlds.declared import STUDY, DeclaredStatus
+from dovetail.worlds.declared import JOB, SERVICE, DeclaredStatus
 
 OVER: Final = ("Finished", "Failed", "Cancelled", "Closed")
 _LONGEST: Final = 1000
@@ -23,10 +23,13 @@ def status_json(kind: str, told: DeclaredStatus, now: float) -> Json:
         "why": told.why[:_LONGEST],
         "trouble": told.trouble[:_LONGEST],
         "observedGeneration": told.revision,
-        ("study" if kind == STUDY else "job"): told.id,
+        kind: told.id,
+        "address": told.address,
         "placement": told.placement,
-        "members": {name.capitalize(): number for name, number in told.members.items()},
-        "preemptions": _cost(told) if told.id and kind != STUDY else None,
+        ("replicas" if kind == SERVICE else "members"): {
+            name.capitalize(): number for name, number in told.members.items()
+        },
+        "preemptions": _cost(told) if told.id and kind == JOB else None,
         "submittedAt": _time(told.submitted_at),
         "startedAt": _time(told.started_at),
         "endedAt": _time(told.ended_at),
