@@ -163,7 +163,12 @@ def test_a_controller_that_is_killed_and_started_again_takes_all_of_it_up(
     pods, gateways = made.replica_pods(), uids(made.gateways(service_id))
     made.daemon.kill()
     assert made.ask().status == 200
+    of_one_that_is_over = {**made.object()["metadata"]["labels"], "dovetail.dev/service": "v999"}
+    left = named("left", spec={"ports": [{"port": 80}]})
+    left["metadata"]["labels"] = of_one_that_is_over
+    create(made.cluster.api, "/api/v1/namespaces/default/services", left)
     made.daemon.start()
+    eventually(lambda: is_gone(made, "left"))
     made.wait_for("ready", "ready")
     assert (made.replica_pods(), uids(made.gateways(service_id))) == (pods, gateways)
     assert made.ask().status == 200

@@ -6,12 +6,16 @@ import json
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import fields
 from typing import Any, Final
 
+from dovetail.gateway.load import LoadSummary
 from dovetail.worlds.hosting import GatewayDoor, GatewayLost
 
 _SEND_WITHIN_S = 20.0
 _MOST_BYTES = 1 << 20
+_MOST = 1e15  # of anything
+_OF_A_LOAD: Final = {own.name for own in fields(LoadSummary)}
 
 
 class GatewayLine:
@@ -75,9 +79,30 @@ class GatewayLine:
         if len(self._rest) > _MOST_BYTES:
             self.close()
             raise GatewayLost("its gateway says too much at once")
-        yield from map(json.loads, lines)
+        try:
+            rows = [_understood(line) for line in lines]
+        except GatewayLost:
+            self.close()
+            raise
+        yield from rows
 
     def close(self) -> None:
         if self._line is not None:
             self._line.close()
             self._line = None
+
+
+def _understood(line: bytes) -> dict[str, Any]:
+    """In a cluster whoever may edit a namespace may put another in the place of its gateways: what one
+    says is checked before it is believed."""
+    try:
+        row: dict[str, Any] = json.loads(line)
+        load = row.get("load")
+        if load is not None and not load.keys() >= _OF_A_LOAD:
+            raise ValueError
+        told = (*row.get("busy", {}).values(), row.get("waiting", 0), *(load or {}).values())
+        if not all(isinstance(own, int | float) and 0 <= own < _MOST for own in told):
+            raise ValueError
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        raise GatewayLost("its gateway says what nobody understands") from None
+    return row

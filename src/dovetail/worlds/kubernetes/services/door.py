@@ -21,6 +21,7 @@ from dovetail.worlds.hosting import Endpoint, GatewayLost, GatewayOrder
 from dovetail.worlds.kubernetes.client import CONFLICT, NOT_FOUND, Api, ApiError
 from dovetail.worlds.kubernetes.services import objects
 from dovetail.worlds.kubernetes.settings import Settings
+from dovetail.worlds.kubernetes.wire import keep_alive
 from dovetail.worlds.tls_identity import TlsIdentity
 
 _CONNECT_S: Final = 5.0
@@ -177,6 +178,7 @@ def _deleted(api: Api, path: str, thing: Mapping[str, Any], grace_s: int | None)
 
 def _handshake(at: Endpoint, context: ssl.SSLContext) -> socket.socket:
     plain = socket.create_connection(at, _CONNECT_S)
+    keep_alive(plain)  # a node that vanishes says nothing
     try:
         return context.wrap_socket(plain)
     except BaseException:

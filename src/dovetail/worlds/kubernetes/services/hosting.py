@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import socket
-import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
+from threading import Lock, Thread
 from typing import Final, Protocol
 
 from dovetail.core.errors import DovetailError
@@ -45,7 +45,7 @@ class PodHosting:
         self._settings: Final = settings
         self._key: Final = key
         self._known: TlsIdentity | None = None
-        self._lock: Final = threading.Lock()
+        self._lock: Final = Lock()
         self._image = settings.gateway_image
 
     # ----------------------------------------------------------------------------- where things are
@@ -123,21 +123,27 @@ class PodHosting:
         )
 
     def end_all_but(self, known: Collection[str]) -> None:
-        """Beside the caller: a cluster takes its time to answer."""
-        names = (set(known),)
-        threading.Thread(target=self._sweep, args=names, name="old gateways", daemon=True).start()
-
-    def _sweep(self, known: set[str]) -> None:
+        """They are looked for now, before there are new ones, and ended beside the caller."""
         ours = {MANAGED_BY: self._settings.name, HOME: self._settings.home}
         wanted = f"{objects.selector(ours)},{objects.SERVICE}"
+        found = set[tuple[str, str]]()
         try:
             for kind in ("services", "pods"):
                 for thing in self._api.get(f"/api/v1/{kind}", labelSelector=wanted)["items"]:
-                    service_id = thing["metadata"]["labels"][objects.SERVICE]
-                    if service_id not in known:
-                        own = objects.labels(service_id, self._settings)
-                        end_gateways(self._api, thing["metadata"]["namespace"], own)
+                    metadata = thing["metadata"]
+                    found.add((metadata["namespace"], metadata["labels"][objects.SERVICE]))
         except DovetailError as error:
             log.warning("gateways of services that are over were not looked for: %s", error)
+        over = [own for own in found if own[1] not in known]
+        if over:
+            Thread(target=self._end, args=(over,), name="old gateways", daemon=True).start()
+
+    def _end(self, over: Iterable[tuple[str, str]]) -> None:
+        try:
+            for namespace, service_id in over:
+                own = objects.labels(service_id, self._settings)
+                end_gateways(self._api, namespace, own)
+        except DovetailError as error:
+            log.warning("gateways of services that are over are left: %s", error)
         finally:
             self._api.close()
