@@ -23,7 +23,7 @@ from dovetail.worlds.tls_identity import new_identity
 from gateway_process import Answer
 from kubernetes_daemon import make_claim, pods_daemon
 from real_cluster import CRDS, RealCluster, create, eventually
-from service_daemon import ServiceDaemon
+from service_daemon import ServiceDaemon, error_of
 from waiting import LONG_S, until
 
 _SERVER: Final = (Path(__file__).parents[1] / "replica_server.py").read_text()
@@ -45,9 +45,11 @@ class PodServices(ServiceDaemon):
         return found
 
     def gateways(self, service_id: str, namespace: str = "default") -> list[Any]:
-        """Its pods that nobody wants gone."""
+        return self.pods(f"dovetail.dev/service={service_id}", namespace)
+
+    def pods(self, wanted: str, namespace: str = "default") -> list[Any]:
+        """Those of that label that nobody wants gone."""
         path = f"/api/v1/namespaces/{namespace}/pods"
-        wanted = f"dovetail.dev/service={service_id}"
         found = self.cluster.api.get(path, labelSelector=wanted)["items"]
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
@@ -95,7 +97,7 @@ def made(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
         cluster.apply(file)
     found = PodServices(cluster, tmp_path_factory.mktemp("services"))
     found.daemon.start()
-    found.serve("nowhere", image="registry.invalid/nothing:1")  # it takes half a minute to be said
+    found.serve("nowhere", image="registry.invalid/nothing:1")  # nobody else is to wait for it
     try:
         yield found
         for row in found.daemon.get("/v1/services")["services"]:
@@ -208,6 +210,18 @@ def test_a_replica_that_goes_answers_what_it_has(made: PodServices, service_id: 
     made.wait_for("ready")
 
 
+def test_a_paused_service_refuses_at_once_and_goes_on_in_the_same_pod(
+    made: PodServices, service_id: str
+) -> None:
+    pods = made.replica_pods()
+    made.change("pause")
+    assert made.wait_for("asleep")["state"] == "paused"
+    assert "it is paused" in error_of(made.ask())
+    made.change("resume")
+    made.wait_for("ready")
+    assert (made.ask().status, made.replica_pods()) == (200, pods)
+
+
 def test_what_a_replica_prints_is_in_its_log(made: PodServices) -> None:
     made.serve("talks", command=["sh", "-c", "echo no weights here >&2; exit 3"])
     row = made.wait_for_trouble("2 in a row", "talks")
@@ -283,7 +297,7 @@ def test_a_service_that_is_an_object_has_its_address_there_and_ends_with_it(
     assert ask(until(partial(made.host, "hello", "team-s")), "/").status == 200
     api.delete(f"{objects}/hello")
     until(lambda: status["service"] not in [own["id"] for own in made.rows()])
-    assert not made.gateways(status["service"], "team-s")
+    until(lambda: not made.gateways(status["service"], "team-s"))
 
 
 def standing(thing: Any, phase: str) -> Any:
@@ -304,9 +318,13 @@ def test_a_quota_that_is_used_up_is_said_and_the_service_comes_once_there_is_roo
     made.change("stop", row["id"])
 
 
-def test_an_image_that_is_nowhere_is_said(made: PodServices) -> None:
+def test_an_image_that_is_nowhere_is_said_and_holds_nothing_up(made: PodServices) -> None:
+    """Its pod is from before the controller was killed."""
     row = made.wait_for_trouble("nothing:1", "nowhere")
     assert row["state"] == "troubled"
     assert "Image" in row["trouble"]
     made.change("stop", "nowhere")
-    assert not made.gateways(row["id"])
+    until(lambda: not made.gateways(row["id"]))
+    until(
+        lambda: not [job for job in row["replicas"] if made.pods(f"dovetail.dev/job={job['job']}")]
+    )

@@ -70,7 +70,7 @@ def place_of(listen: str) -> tuple[str, int]:
     return host, int(port)
 
 
-Listen = Annotated[str, BeforeValidator(_listen)]
+Listen = Annotated[str, BeforeValidator(_listen), WithJsonSchema({"type": ["integer", "string"]})]
 Path = Annotated[str, BeforeValidator(_path)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Positive = Annotated[float, Field(gt=0, le=1e9)]

@@ -88,6 +88,10 @@ class Hosting(Protocol):
     def endpoint(self, job_id: JobId, port: int) -> Endpoint | None:
         """Where this replica is reached now; None: nowhere."""
 
+    def waits_for(self, job_id: JobId) -> str:
+        """What keeps the processes of a replica from beginning, such as an image that cannot be had;
+        "" as a rule."""
+
     def stranger_at(self, endpoint: Endpoint, uid: int | None) -> str:
         """Who else than this user's process listens there; "" if nobody does."""
 

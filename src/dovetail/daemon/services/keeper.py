@@ -433,6 +433,9 @@ class ServiceKeeper:
             again = f"the next is started {'once it is resumed' if scene.is_paused else when}"
             said = self._last_words.of(scene.failed_job)
             return f"{scene.failure}{said}; {scene.failures} in a row, {again}"
+        for own in scene.replicas:
+            if not own.runs and own.is_placed and (why := self._hosting.waits_for(own.job)):
+                return f"replica {own.number} (job {own.job}) does not run yet: {why}"
         late = [own for own in scene.replicas if own.runs and own.up_s > _SICK_S]
         for own in late:
             if why := self.health.why_not(own.number):

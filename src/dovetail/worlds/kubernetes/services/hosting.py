@@ -83,10 +83,17 @@ class PodHosting:
 
     def endpoint(self, job_id: JobId, port: int) -> Endpoint | None:
         """A pod that somebody else ends gets no more requests."""
-        pod = self.cluster.last_pod(job_id) if self.cluster is not None else None
+        pod = self._pod(job_id)
         if pod is None or pod.is_over or pod.is_deleted or not pod.address:
             return None
         return Endpoint(pod.address, port)
+
+    def _pod(self, job_id: JobId) -> Pod | None:
+        return self.cluster.last_pod(job_id) if self.cluster is not None else None
+
+    def waits_for(self, job_id: JobId) -> str:
+        pod = self._pod(job_id)
+        return pod.waits_for if pod is not None and (pod.lacks_image or pod.is_hopeless) else ""
 
     def stranger_at(self, endpoint: Endpoint, uid: int | None) -> str:
         """The address of a pod is its own."""

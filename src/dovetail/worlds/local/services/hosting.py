@@ -55,6 +55,9 @@ class LocalHosting:
     def endpoint(self, job_id: JobId, port: int) -> Endpoint | None:
         return Endpoint(ports.HOST, port)
 
+    def waits_for(self, job_id: JobId) -> str:
+        return ""
+
     def stranger_at(self, endpoint: Endpoint, uid: int | None) -> str:
         return ports.stranger_at(endpoint.port, uid)
 
