@@ -60,7 +60,7 @@ def main(asked: Asked) -> None:
 
 
 def _maker(pods: dict[str, Any] | None) -> Any:
-    if pods is None:
+    if not pods:
         from dovetail.worlds.local.making import local_world
 
         return local_world
