@@ -423,7 +423,7 @@ def test_no_acknowledged_entry_is_lost_in_a_hundred_kills(folder: Path) -> None:
         [sys.executable, __file__, folder], check=False, capture_output=True, text=True
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert int(done.stdout) > 2000
+    assert int(done.stdout) > 500
 
 
 def kill_again_and_again(folder: Path) -> None:
