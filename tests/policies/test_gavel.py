@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from dovetail.core.entries import Action
+from dovetail.core.entries import Action, NodeLeft
 from dovetail.core.errors import BadInput
+from dovetail.core.model import Node
 from dovetail.core.view import View
+from dovetail.experiments.experiment import Experiment, simulate
+from dovetail.models.leases import in_leases
+from dovetail.models.speed_table import Hardware, ModelType, SpeedTable
 from dovetail.policies.gavel import objectives
 from dovetail.policies.gavel.allox import allox
 from dovetail.policies.gavel.choosing import KindOrder, RoundContender, choose
@@ -390,3 +394,29 @@ def test_pop_is_another_policy_in_parts() -> None:
     assert max(run.ends_at.values()) == pytest.approx(300.0, abs=10.0)
     with pytest.raises(BadInput, match="solves no program in parts; give one that does"):
         run_trace("pop:policy=fifo", jobs, nodes(1, 2))
+
+
+def test_rates_are_those_of_the_job_whatever_was_found_for_others() -> None:
+    """Two jobs of one model, of which one may not be on the faster kind; and the kind that goes."""
+    speeds = {ModelType("x"): {Hardware("v100"): 4.0, Hardware("k80"): 1.0}}
+    table = SpeedTable(speeds, "v100")
+    jobs = [
+        arrival("any", 0.0, 90.0, model="x"),
+        arrival("slow", 0.0, 90.0, model="x", kinds=("k80",)),
+    ]
+    leased = in_leases(jobs, table, KINDS, 36.0)
+    cluster = [Node("n0", 1, kind="v100"), Node("n1", 1, kind="k80")]
+    experiment = Experiment(leased, cluster, speed_table=table, round_s=36.0)
+    run = simulate(experiment, "gavel", rows=True)
+    assert {row.job_id: row.end_s for row in run.jobs} == pytest.approx(
+        {"any": 90.0, "slow": 360.0}
+    )
+    gone = Experiment(
+        leased,
+        cluster,
+        speed_table=table,
+        round_s=36.0,
+        node_events=[NodeLeft(20.0, "n0")],
+    )
+    ends = {row.job_id: row.end_s for row in simulate(gone, "gavel", rows=True).jobs}
+    assert ends["any"] > 400.0

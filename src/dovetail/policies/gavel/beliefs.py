@@ -24,6 +24,11 @@ class RoundBeliefs:
     whole_steps: bool  # is a lease so many whole steps, and idle from there on?
 
     @cached_property
+    def rates(self) -> dict[tuple[str, int, tuple[str, ...]], tuple[float, ...]]:
+        """Where steps are known, as found so far: by model, number of GPUs, and kinds it may be on."""
+        return {}
+
+    @cached_property
     def sides(self) -> dict[tuple[str, str, tuple[str, ...]], PairRates]:
         """Of pairs, as found so far: by the sorts of both jobs, and the kinds."""
         return {}

@@ -110,14 +110,14 @@ def solve(program: CentralProgram, until: float = inf) -> Central:
     """The central optimum, or the best there is when the clock of `monotonic` says `until`."""
     method = _Method(program)
     point = method.begin()
-    best, stalled = method.found(point, inf, False), 0
+    best, least, stalled = point, inf, 0
     with np.errstate(all="ignore"):  # what is no number ends the search: see `isfinite`
         for _ in range(_STEPS):
             newton = _Newton(method, point)
             gap = newton.distance()
-            stalled = 0 if gap < best.gap else stalled + 1
-            if gap < best.gap:
-                best = method.found(point, gap, gap < max(_GOOD, program.close))
+            stalled = 0 if gap < least else stalled + 1
+            if gap < least:
+                best, least = point, gap
             if (
                 gap < program.close
                 or stalled > _PATIENCE
@@ -129,7 +129,7 @@ def solve(program: CentralProgram, until: float = inf) -> Central:
                 point = newton.step()
             except np.linalg.LinAlgError:  # no step can be told any more
                 break
-    return best
+    return method.found(best, least, least < max(_GOOD, program.close))
 
 
 class _Method:

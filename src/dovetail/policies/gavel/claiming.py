@@ -34,6 +34,7 @@ class Claimants:
             self._up[pool.index] = up
             counts[pool.kind] = counts.get(pool.kind, 0) + up
             self._width[pool.kind] = max(self._width.get(pool.kind, 1), pool.width)
+        self._kinds_of: Final[dict[int, tuple[str, ...]]] = {}  # by lane
         self._rates: Final[dict[int, tuple[float, ...]]] = {}  # by sequence
         self.kinds: Final = tuple(counts)
         self.counts: Final = tuple(counts.values())
@@ -53,10 +54,27 @@ class Claimants:
         return found
 
     def _rates_of(self, track: Track) -> tuple[float, ...]:
-        pools = self._view.room.eligible(track.shape)
-        wanted = track.shape.gpus
-        allowed = {pool.kind for pool in pools if self._up[pool.index] >= wanted}
-        return tuple([self._rate(track, kind) if kind in allowed else 0.0 for kind in self.kinds])
+        allowed = self._allowed(track)
+        if self._beliefs.steps is None:
+            return tuple([self._rate(track, kind) if kind else 0.0 for kind in allowed])
+        # Steps a second are of the model: what was found stays from round to round.
+        key = track.job.model, track.shape.gpus, allowed
+        found = self._beliefs.rates.get(key)
+        if found is None:
+            found = tuple([self._rate(track, kind) if kind else 0.0 for kind in allowed])
+            self._beliefs.rates[key] = found
+        return found
+
+    def _allowed(self, track: Track) -> tuple[str, ...]:
+        """The kinds, with "" for those where it may not be; the same for all jobs of a shape."""
+        shape = track.shape
+        found = self._kinds_of.get(shape.lane)
+        if found is None:
+            pools = self._view.room.eligible(shape)
+            allowed = {pool.kind for pool in pools if self._up[pool.index] >= shape.gpus}
+            found = tuple([kind if kind in allowed else "" for kind in self.kinds])
+            self._kinds_of[shape.lane] = found
+        return found
 
     def _rate(self, track: Track, kind: str) -> float:
         if self._beliefs.steps is not None:
