@@ -30,8 +30,8 @@ class RoundChoice(NamedTuple):
     runs: bool  # False: it only keeps the GPUs from others, until shares are worked out again
 
 
-# On which kinds two jobs can run side by side.
-Together: TypeAlias = Callable[[str, str], Sequence[bool]]
+# What two jobs do side by side on each kind, as parts of what each does alone; 0: they cannot.
+Together: TypeAlias = Callable[[str, str], Sequence[float]]
 
 
 def choose(
@@ -41,16 +41,17 @@ def choose(
     order: Sequence[int],
     idle_too: bool = True,
     together: Together | None = None,
+    least: float = 0.0,
 ) -> list[RoundChoice]:
     """Kind by kind, in order of what they are owed, as many as fit. Those without a share there are
-    last, or not at all; with `together` pairs that have no share are among these."""
+    last, or not at all; with `together` pairs that do more than the `least` are among these."""
     chosen: list[RoundChoice] = []
     taken: set[str] = set()  # jobs, alone or in a pair
     for kind in order:
         left = _give(ledger, _ranked(ledger, contenders, kind), kind, free[kind], chosen, taken)
         if left > 0 and idle_too:
             alone = [one for one in contenders if not one.jobs and one.name not in taken]
-            idle = alone if together is None else _with_pairs(alone, together, left)
+            idle = alone if together is None else _with_pairs(alone, together, left, least)
             rows = _without_share(ledger, idle, kind)
             _give(ledger, rows, kind, left, chosen, taken)
     return chosen
@@ -81,9 +82,9 @@ def _give(
 
 
 def _with_pairs(
-    alone: Sequence[RoundContender], together: Together, most: float
+    alone: Sequence[RoundContender], together: Together, most: float, least: float
 ) -> list[RoundContender]:
-    """Each, and after it the pairs with those before it that can run side by side somewhere."""
+    """Each, and after it the pairs with those before it that do enough side by side somewhere."""
     found: list[RoundContender] = []
     for number, second in enumerate(alone):
         found.append(second)
@@ -91,7 +92,7 @@ def _with_pairs(
             continue
         for first in alone[:number]:
             if first.gpus == second.gpus:
-                able = together(first.name, second.name)
+                able = [both > least for both in together(first.name, second.name)]
                 if any(able):
                     jobs = (first.name, second.name)
                     found.append(first._replace(name=pair_of(*jobs), able=able, jobs=jobs))

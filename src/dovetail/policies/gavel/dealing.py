@@ -90,16 +90,20 @@ class Dealing:
         first, second = members(name)
         if first not in contenders:
             return None
-        able = self._together(first, second)
+        able = [both > 0.0 for both in self._together(first, second)]
         return contenders[first]._replace(name=name, able=able, jobs=(first, second))
 
-    def _together(self, first: str, second: str) -> Sequence[bool]:
+    def _together(self, first: str, second: str) -> Sequence[float]:
         tracks = [self._tracks[first], self._tracks[second]]
         claimants = self._turn.claimants
         if not all([claimants.sort(track) for track in tracks]):
-            return [False] * len(claimants.kinds)
-        rates = claimants.rates_together(tracks)
-        return [one > 0.0 and other > 0.0 for one, other in zip(*rates, strict=True)]
+            return [0.0] * len(claimants.kinds)
+        found: list[float] = []
+        alone = [claimants.rates(track) for track in tracks]
+        for kind, (one, other) in enumerate(zip(*claimants.rates_together(tracks), strict=True)):
+            can = one > 0.0 and other > 0.0 and alone[0][kind] > 0.0 and alone[1][kind] > 0.0
+            found.append(one / alone[0][kind] + other / alone[1][kind] if can else 0.0)
+        return found
 
     def _stay(self, track: Track) -> None:
         """It cannot be made to give way."""

@@ -17,7 +17,6 @@ from dovetail.policies.gavel.problem import AllocationProblem, RateClaim, pair_o
 _GAIN: Final = 1e-9  # two that do no more together than by turns are no pair
 _EACH: Final = 6  # pairs of every job to begin with
 _MORE: Final = 4  # and those that are added at a time, for each job
-_ROUGH: Final = 1e-3  # how near the optimum it is looked at for the first pairs
 _WORTH: Final = 1e-7  # what a pair must be worth above its price
 _LOOKS: Final = 30
 _LEAST: Final = 1e-6  # shares below are none
@@ -36,7 +35,6 @@ class Pairing:
         self._lone: Final = lone
         self.all: Final = _worthwhile(problem, claims, lone, fastest)
         self._inside = _best_of_each(self.all, lone)
-        self._chosen = False  # are those inside the ones that an optimum wanted?
 
     @property
     def columns(self) -> JointColumns:
@@ -63,26 +61,20 @@ class Pairing:
     def solve(self, program: CentralProgram, worth: Array | None, until: float) -> Central:
         """The optimum over all pairs: those that would gain at the prices found are added, until none
         would. `worth`: of every job's best rate, by kind."""
-        close, most, solved = program.close, len(self._lone.gpus), False
+        most, solved = len(self._lone.gpus), False
         none = np.zeros((self._lone.jobs, self._lone.kinds))
         worth = none if worth is None else worth
-        if not self._chosen:
-            program = replace(program, close=max(_ROUGH, close))
         for _ in range(_LOOKS):
             costs = program.costs
             if costs is not None:
                 costs = np.concatenate([costs, -self._worth(self.inside, worth)])
             found = solve(replace(program, columns=self.columns, costs=costs), until)
             gains = self._gains(found, worth)
-            better = gains > (_WORTH if program.close == close else _ROUGH)
-            if not found.solved or (not better.any() and program.close == close):
+            better = gains > _WORTH
+            if not found.solved or not better.any():
                 solved = found.solved
                 break
-            if better.any():
-                self._add(gains, better, _MORE * most)
-            else:
-                program = replace(program, close=close)
-        self._chosen = True
+            self._add(gains, better, _MORE * most)
         gap = max(found.gap, float(gains.max(initial=0.0)))
         return replace(found, gap=gap, solved=solved)
 

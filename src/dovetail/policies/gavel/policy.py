@@ -184,8 +184,14 @@ class Gavel(InRounds):
         together: Together,
     ) -> list[RoundChoice]:
         idle_too = self.objective != "fifo"
-        pairs = together if self.packs else None
-        return choose(ledger, contenders, free, self._order(ledger), idle_too, pairs)
+        pairs, order = together if self.packs else None, self._order(ledger)
+        return choose(ledger, contenders, free, order, idle_too, pairs, self._least_of_pairs)
+
+    @property
+    def _least_of_pairs(self) -> float:
+        """What a pair must do to be given idle GPUs: more than by turns; anything where what Gavel did
+        is to be done again."""
+        return 0.0 if self.allocations or self.objective == GANDIVA else 1.0
 
     def _order(self, ledger: RoundLedger) -> Sequence[int]:
         """As the nodes joined; shuffled for who sees no difference, or the first would be full."""
