@@ -20,11 +20,13 @@ ALLOCATING = [
 
 @pytest.mark.parametrize("policy", ALLOCATING)
 def test_under_a_light_load_nobody_waits_longer_than_for_the_next_round(policy: str) -> None:
-    arrivals = traces.generate(traces.Recipe(jobs=12, load=0.12, c2=1, mean_duration_s=600.0, seed=3))
+    arrivals = traces.generate(
+        traces.Recipe(jobs=12, load=0.12, c2=1, mean_duration_s=600.0, seed=3)
+    )
     cluster = [Node(f"n{number}", 8) for number in range(8)]
     run = simulate(Experiment(arrivals, cluster), policy, rows=True)
     assert not run.refusals
-    work_s = {one.job.id: one.work_s for one in arrivals}
+    work_s = {str(one.job.id): one.work_s for one in arrivals}
     for row in run.jobs:
         assert row.end_s - row.submit_s <= work_s[row.job_id] * (1 + 1e-9) + ROUND_S
 
