@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socketserver
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from own_certificate import certificate, needs_openssl
 from typed_box import Box
 from waiting import until
 
@@ -60,10 +62,25 @@ class MailServer(socketserver.ThreadingTCPServer):
 
     daemon_threads = True
 
-    def __init__(self) -> None:
+    def __init__(self, tls: tuple[Path, Path] | None = None) -> None:
         self.mails: list[str] = []
+        self.refused = 0  # by who came
         super().__init__(("127.0.0.1", 0), _Smtp)
+        if tls is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*tls)
+            self.socket = context.wrap_socket(self.socket, server_side=True)
         threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def was_asked(self) -> bool:
+        return bool(self.mails or self.refused)
+
+    def get_request(self) -> Any:
+        try:
+            return super().get_request()
+        except ssl.SSLError:
+            self.refused += 1
+            raise
 
 
 class _Smtp(socketserver.StreamRequestHandler):
@@ -82,6 +99,12 @@ class _Smtp(socketserver.StreamRequestHandler):
                 return
 
 
+_NOTE = """#!/usr/bin/env python3
+import json, sys
+print(json.dumps(sys.argv[1:]), file=open("{seen}", "a"))
+"""
+
+
 @pytest.fixture(scope="module")
 def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("config")
@@ -92,7 +115,12 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def box(tmp_path_factory: pytest.TempPathFactory, config: Path) -> Iterator[Box]:
     box = Box(tmp_path_factory.mktemp("home"))
-    box.well("up", "--slots", 2, XDG_CONFIG_HOME=str(config))
+    programs = tmp_path_factory.mktemp("bin")
+    (programs / "notify-send").write_text(_NOTE.format(seen=config / "notes"))
+    (programs / "notify-send").chmod(0o755)
+    path = f"{programs}:{os.environ['PATH']}"
+    trusted = str(config / "cert.pem")  # that a test may put there
+    box.well("up", "--slots", 2, XDG_CONFIG_HOME=str(config), PATH=path, SSL_CERT_FILE=trusted)
     yield box
     box.well("down", "--cancel")
 
@@ -106,6 +134,16 @@ def test_a_webhook_is_told_of_starts_and_ends(box: Box) -> None:
         assert end[0] == f"*Job {job} (net) has failed*"
         assert "Exit code 3." in end[1]
         assert end[2] == f"Machine {os.uname().nodename}."
+
+
+def test_a_note_on_the_screen_has_texts_and_no_options_of_ours(box: Box, config: Path) -> None:
+    notes = config / "notes"
+    job = box.sh("exit 7", "--notify", "desktop", "--name", "--icon=<b>x</b>")
+    until(lambda: notes.exists() and notes.read_text().endswith("\n"))
+    app, end, title, text = json.loads(notes.read_text())
+    assert (app, end) == ("--app-name=dovetail", "--")
+    assert title == f"Job {job} (--icon=<b>x</b>) has failed"
+    assert "Exit code 7." in text
 
 
 def test_who_wants_failures_hears_of_nothing_else(box: Box) -> None:
@@ -268,3 +306,24 @@ def test_a_study_tells_of_its_best_trials_and_its_end(box: Box, tmp_path: Path) 
         until(lambda: any("has ended" in own["text"] for own in hook.taken))
         assert any("Study told has a new best trial" in own["text"] for own in hook.taken)
         assert not any("Job" in own["text"] for own in hook.taken)
+
+
+@needs_openssl
+def test_mail_goes_by_tls_to_a_server_that_is_trusted_and_to_no_other(
+    box: Box, config: Path, tmp_path: Path
+) -> None:
+    """The last one: who is not trusted is tried for a minute and a half."""
+    trusted, strange = MailServer(certificate(config)), MailServer(certificate(tmp_path))
+    for server in (trusted, strange):
+        (config / "dovetail" / "config.toml").write_text(
+            f"[notify.mail]\nserver = 'localhost'\nport = {server.server_address[1]}\n"
+            "security = 'tls'\n"
+        )
+        box.in_phase(box.sh("true", "--notify", "mail:ann@example.org"), "finished")
+        until(server.was_asked)
+    assert (len(trusted.mails), trusted.refused) == (1, 0)
+    assert strange.mails == []
+    assert strange.refused >= 1
+    for server in (strange, trusted):
+        server.shutdown()
+        server.server_close()
