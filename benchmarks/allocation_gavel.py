@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from time import process_time
 
-from benchmarks import allocation_gavel_pairs
+from benchmarks import allocation_decisions, allocation_gavel_pairs
 from benchmarks.lines import Line
 from dovetail import traces
 from dovetail.core.entries import Action, Note
@@ -259,6 +259,7 @@ def _whole_runs() -> Iterator[Line]:
 
 
 def _scale() -> Iterator[Line]:
+    yield from allocation_decisions.measured(_table())
     packing = [f"{objective}:packing=true" for objective in WITH_PAIRS]
     for objective in (*OBJECTIVES, *packing):
         seconds, _ = _decision(f"gavel:objective={objective}", 500, 1000)
