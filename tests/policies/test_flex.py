@@ -15,7 +15,8 @@ from dovetail.core.state import State
 from dovetail.models.speed import by_kind_and_placement
 from dovetail.models.workload import Arrival
 from dovetail.policies.flex.policy import Flex
-from dovetail.policies.flex.shares import Claimant, GpuWay, shares
+from dovetail.policies.flex.claims import Claimant, GpuWay
+from dovetail.policies.flex.shares import shares
 from dovetail.policies.reallocation import shrunk
 from dovetail.predict.duration import Oracle
 from dovetail.worlds.simulated import SimulatedCluster

@@ -10,15 +10,18 @@ from typing import ClassVar
 
 from dovetail.core.entries import Action, Preempt, Refuse, Wake
 from dovetail.core.model import Job, JobId, Seconds
-from dovetail.core.plan import Place
+from dovetail.core.plan import Place, Plan
 from dovetail.core.track import Track
 from dovetail.core.view import View
 from dovetail.models.epochs import SHARED
 from dovetail.policies.deadline.believed import unpromised, word_of
 from dovetail.policies.flex.beliefs import Believed, Supply, is_shared_out, supply_of
+from dovetail.policies.flex.packing import can_be_packed, packed
 from dovetail.policies.flex.promises import KEY, NOTHING_PROMISED, Promised, plan_of, promised
-from dovetail.policies.flex.shares import Claimant, GpuWay, prices, shares
+from dovetail.policies.flex.claims import Claimant, GpuWay
+from dovetail.policies.flex.shares import prices, shares
 from dovetail.policies.flex.surprises import Surprises
+from dovetail.policies.goodput.taking import take
 from dovetail.policies.placement import consolidated
 from dovetail.policies.precedence import Ahead, DeadlineWord, Lineup
 from dovetail.policies.reallocation import Grant, reallocated
@@ -67,8 +70,9 @@ class Flex:
         return Surprises()
 
     def decide(self, view: View) -> Iterator[Action]:
-        waiting = self._in_line(view)
-        if not waiting and not any(_may_change(track.job) for track in view.running.values()):
+        waiting, running = self._in_line(view), view.running.values()
+        to_come = waiting or any(_may_change(track.job) for track in running)
+        if not to_come and not any(_has_choice(view, track) for track in running):
             return
         movable, believed = _movable(view), self._believed
         supply = supply_of(view, movable)
@@ -85,8 +89,9 @@ class Flex:
         actions = self._carried_out(view, supply, found, movable, waiting)
         yield from actions
         gave_way = any(isinstance(one, Preempt) and one.job_id in found for one in actions)
-        at = min(view.now + self.round_s, made.changes_at)
-        yield Wake(view.now if gave_way else at)
+        at = min(view.now + self.round_s, made.changes_at) if to_come else inf
+        if gave_way or at < inf:
+            yield Wake(view.now if gave_way else at)
 
     def _promised(
         self, view: View, supply: Supply, claimants: Mapping[Track, Claimant]
@@ -112,7 +117,11 @@ class Flex:
             job_id: Grant(supply.pool(way.pool).kind, way.gpus) for job_id, way in found.items()
         }
         whole = [track for track in waiting if is_shared_out(track.job)]
-        plan = reallocated(view, self.place, granted, movable, whole)
+        if can_be_packed(view, movable, whole, granted):
+            plan = Plan(view, self.place)
+            take(view, plan, self.place, packed(view, movable, found))
+        else:
+            plan = reallocated(view, self.place, granted, movable, whole)
         for track in waiting:
             if not is_shared_out(track.job):
                 plan.start(track)
@@ -160,6 +169,11 @@ class Flex:
 def _may_change(job: Job) -> bool:
     """Is there anything to decide about it while nobody waits?"""
     return job.elastic or job.deadline is not None
+
+
+def _has_choice(view: View, track: Track) -> bool:
+    """Could it be better off on GPUs of another kind, should some become free?"""
+    return len(view.room.eligible(track.shape)) > 1
 
 
 def _reason(view: View, job_id: JobId, done_at: Seconds) -> str:

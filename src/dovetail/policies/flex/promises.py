@@ -18,7 +18,7 @@ from dovetail.core.track import Track
 from dovetail.policies.deadline.believed import could_be_done_at
 from dovetail.policies.deadline.gpus_ahead import GpusAhead, Slots, all_free, gpu_seconds
 from dovetail.policies.deadline.shares import DueWork, GpuShare, left_by, smallest_share
-from dovetail.policies.flex.shares import GpuWay
+from dovetail.policies.flex.claims import GpuWay
 
 KEY: Final = "flex"  # of a job with a deadline: see `_written`
 _ANY_TIME: Final = Slots()

@@ -10,33 +10,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import exp, inf, log
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, final
 
 from dovetail.core.model import JobId
+from dovetail.policies.flex.claims import Claimant, GpuWay
+from dovetail.policies.flex.exchange import exchanged
 
 _NONE: Final[Mapping[Any, Any]] = MappingProxyType({})
-
-
-class GpuWay(NamedTuple):
-    """So many GPUs of that pool, and how fast the job is believed to run on them."""
-
-    pool: int  # GPUs of one kind that the same jobs may use
-    gpus: int
-    rate: float
-
-
-@dataclass(frozen=True, slots=True)
-class Claimant:
-    """A job that wants GPUs."""
-
-    id: JobId
-    ways: Sequence[GpuWay]  # it may run in; those with a rate above 0
-    left_gpu_s: float  # believed GPU-seconds to its end, in the way that uses GPUs best
-    weight: float = 1.0
-    priority: float = 0.0  # who has a higher one is admitted before
 
 
 def shares(
@@ -108,7 +91,8 @@ class _Sharing:
             if self._fits(job_id, way):
                 self._take(job_id, way)
             self._offer(heap, number, job_id)
-        return self._given
+        free_to_go = [one for one in shortest_first if one.id not in wanted]
+        return exchanged(free_to_go, self._given, self._free)
 
     def _admit(self, one: Claimant) -> None:
         """In the way in which its GPUs are used best, if there is room for any."""
