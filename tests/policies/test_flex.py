@@ -14,8 +14,8 @@ from dovetail.core.model import Interruption, Job, JobId, Node, Placement, Slice
 from dovetail.core.state import State
 from dovetail.models.speed import by_kind_and_placement
 from dovetail.models.workload import Arrival
-from dovetail.policies.flex.policy import Flex
 from dovetail.policies.flex.claims import Claimant, GpuWay
+from dovetail.policies.flex.policy import Flex
 from dovetail.policies.flex.shares import shares
 from dovetail.policies.reallocation import shrunk
 from dovetail.predict.duration import Oracle

@@ -24,6 +24,7 @@ from dovetail.core.state import State
 from dovetail.core.view import IndexSpec
 from dovetail.extras import needed_by
 from dovetail.models.cost import Costs, rates_of
+from dovetail.models.counted import counting
 from dovetail.models.epochs import ADAPTIVE, FIXED, SHARED, Training
 from dovetail.models.failures import NodeFailures
 from dovetail.models.hourly import Hourly
@@ -145,7 +146,7 @@ class Experiment:
             speed = by_table(self.speed_table, otherwise=speed)
         return SimulatedCluster(
             self.nodes,
-            self._told_of_each_other(),
+            counting(self._told_of_each_other(), speed),
             tenants=self.tenants,
             node_events=self.node_events,
             failures=None if self.failures is None else self.failures.of_seed(),

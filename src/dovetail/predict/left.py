@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, Protocol, final
 
+from dovetail.core.entries import Reported
 from dovetail.core.model import Job, Seconds
 from dovetail.core.track import Track
-from dovetail.core.view import View
+from dovetail.core.view import ENDS, RECALLS, REPORTS, RUNS, WAITS, View
 from dovetail.models.applications import packed
 from dovetail.models.epochs import Training, TrainingRun
 from dovetail.predict.duration import Predictor
@@ -31,20 +32,74 @@ class LessDone:
         return max(left, _LEAST_S)
 
 
-@dataclass(frozen=True)
+@final
+class StepLengths:
+    """An index of the state: how much work a step is, by job and by what jobs have in common."""
+
+    def __init__(self) -> None:
+        self.watches = WAITS | RUNS | ENDS | RECALLS | REPORTS
+        self._by_job: Final[dict[int, tuple[float, Seconds]]] = {}  # its step, and work in each
+        self._by_likeness: Final[dict[tuple[str, int], Seconds]] = {}
+
+    def waits(self, track: Track) -> None:
+        self.recall(track)
+
+    def runs(self, track: Track) -> None:
+        self.recall(track)
+
+    def ends(self, track: Track) -> None:
+        self.recall(track)
+        self._by_job.pop(track.sequence, None)
+
+    def reports(self, track: Track, entry: Reported) -> bool:
+        """Nothing is decided because of it: shares are looked at again in the next round."""
+        self.recall(track)
+        return False
+
+    def recall(self, track: Track) -> None:
+        step, amount = track.step, track.job.amount
+        if step is None or amount is None or not 0 < step <= amount:
+            return
+        known = self._by_job.get(track.sequence)
+        done_s = track.executed_by(track.reported_at) if known is None or known[0] != step else 0.0
+        if done_s <= 0:
+            return
+        self._by_job[track.sequence] = step, done_s / step
+        for key in _likenesses(track.job):
+            self._by_likeness[key] = done_s / step
+
+    def of(self, track: Track) -> Seconds | None:
+        """Of the job itself, else of the last that ran the same with another number of steps."""
+        own = self._by_job.get(track.sequence)
+        if own is not None:
+            return own[1] if own[0] == track.step else None
+        found = [self._by_likeness.get(key) for key in _likenesses(track.job)]
+        return next((each for each in found if each is not None), None)
+
+
+def _likenesses(job: Job) -> list[tuple[str, int]]:
+    """The same command but for the number of its steps, on as many GPUs."""
+    return [(job.alike[1], job.gpus)] if len(job.alike) > 1 else []
+
+
+@dataclass(frozen=True, eq=False)
 class ByReports:
-    """As much for each epoch or step that is left as for those that it has told of; of a job that has
-    told of none, or of more than its command names (it tells steps, and the command epochs), what the
-    predictor says."""
+    """As much for each epoch or step that is left as for those that it has told of, or that a job of
+    the same command has; of a job that nobody has told of, or that tells of more than its command
+    names (it tells steps, and the command epochs), what the predictor says."""
 
     predictor: Predictor
 
+    def build(self, view: View) -> StepLengths:
+        return StepLengths()
+
     def left_s(self, track: Track, view: View) -> Seconds:
-        step, amount = track.step, track.job.amount
-        done_s = track.executed_by(view.now)
-        if step is None or amount is None or not 0 < step <= amount or done_s <= 0:
+        index = view.index(self)
+        assert isinstance(index, StepLengths)
+        amount, each_s = track.job.amount, index.of(track)
+        if amount is None or each_s is None:
             return LessDone(self.predictor).left_s(track, view)
-        return max(done_s * (amount - step) / step, _LEAST_S)
+        return max(amount * each_s - track.executed_by(view.now), _LEAST_S)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from dovetail.core.room import Room
 from dovetail.core.track import RUNNING, STARTING, Track
 from dovetail.core.view import View
 from dovetail.policies.deadline.shares import DueWork
-from dovetail.policies.flex.promises import DueJob, plan_of
 from dovetail.policies.flex.claims import Claimant, GpuWay
+from dovetail.policies.flex.promises import DueJob, plan_of
 from dovetail.policies.reallocation import kind_of, usual_counts
 from dovetail.predict.left import LeftPredictor
 from dovetail.predict.speed import SpeedPredictor

@@ -83,7 +83,7 @@ class _Exchange:
             return False
         gain = one.worth[pool] - (0.0 if now is None else one.worth[now.pool])
         needed = one.gpus - self._free[pool]
-        if gain <= _LEAST and now is None or gain <= 0:
+        if (gain <= _LEAST and now is None) or gain <= 0:
             return False
         if needed > 0 and gain <= needed * self._least_lost(pool):
             return False
@@ -99,7 +99,8 @@ class _Exchange:
         return True
 
     def _make_room(self, one: _Gang, pool: int, gain: float) -> list[_Gang] | None:
-        """Who loses least for their GPUs gives way, to another kind or altogether. None: not worth it."""
+        """Who loses least for their GPUs gives way, to another kind or altogether. None: it would not
+        be worth it."""
         moved, lost = list[_Gang](), 0.0
         there = [own for own in self._on[pool] if own.priority <= one.priority]
         for own in sorted(there, key=lambda own: self._lost(own, pool)[0] / own.gpus):

@@ -8,7 +8,7 @@ from functools import cached_property
 from math import inf
 from typing import ClassVar
 
-from dovetail.core.entries import Action, Preempt, Refuse, Wake
+from dovetail.core.entries import Action, Preempt, Refuse, Start, Wake
 from dovetail.core.model import Job, JobId, Seconds
 from dovetail.core.plan import Place, Plan
 from dovetail.core.track import Track
@@ -16,9 +16,9 @@ from dovetail.core.view import View
 from dovetail.models.epochs import SHARED
 from dovetail.policies.deadline.believed import unpromised, word_of
 from dovetail.policies.flex.beliefs import Believed, Supply, is_shared_out, supply_of
+from dovetail.policies.flex.claims import Claimant, GpuWay
 from dovetail.policies.flex.packing import can_be_packed, packed
 from dovetail.policies.flex.promises import KEY, NOTHING_PROMISED, Promised, plan_of, promised
-from dovetail.policies.flex.claims import Claimant, GpuWay
 from dovetail.policies.flex.shares import prices, shares
 from dovetail.policies.flex.surprises import Surprises
 from dovetail.policies.goodput.taking import take
@@ -76,10 +76,9 @@ class Flex:
             return
         movable, believed = _movable(view), self._believed
         supply = supply_of(view, movable)
-        claimants = {
-            track: believed.claimant(track, view, supply)
-            for track in (*movable, *[t for t in waiting if is_shared_out(t.job)])
-        }
+        sharing = (*movable, *[track for track in waiting if is_shared_out(track.job)])
+        in_order = sorted(sharing, key=lambda track: track.sequence)
+        claimants = {track: believed.claimant(track, view, supply) for track in in_order}
         made = self._promised(view, supply, claimants)
         yield from made.notes
         refused = made.refused if self.refuse else {}
@@ -88,7 +87,9 @@ class Flex:
         found = shares(left, supply.gpus, made.floors, made.held)
         actions = self._carried_out(view, supply, found, movable, waiting)
         yield from actions
-        gave_way = any(isinstance(one, Preempt) and one.job_id in found for one in actions)
+        begun = {one.job_id for one in actions if isinstance(one, Start)}
+        stopped = {one.job_id for one in actions if isinstance(one, Preempt)} - begun
+        gave_way = any(job_id in found for job_id in stopped)
         at = min(view.now + self.round_s, made.changes_at) if to_come else inf
         if gave_way or at < inf:
             yield Wake(view.now if gave_way else at)

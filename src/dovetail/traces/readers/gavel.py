@@ -10,6 +10,7 @@ from dovetail.core.errors import BadInput
 from dovetail.core.model import Job, JobId, Seconds
 from dovetail.models.speed_table import Hardware, model_type
 from dovetail.models.workload import Arrival
+from dovetail.predict.commands import alike
 from dovetail.traces.readers.cells import (
     CellError,
     Header,
@@ -24,6 +25,7 @@ from dovetail.traces.readers.cells import (
 )
 from dovetail.traces.readers.rows import Context, MakeArrival
 
+_COUNT = "--num_steps"  # what follows it is the number of steps; each script has its own word for it
 COLUMNS = (
     *("job_type", "command", "working_directory", "num_steps_arg", "needs_data_dir"),
     *("total_steps", "scale_factor", "priority_weight", "slo", "arrival_time"),
@@ -45,13 +47,18 @@ class GavelTrace:
     def read(self, header: Header, context: Context) -> MakeArrival:
         lasting = _lasting(header, context)
         model = column(header, "job_type", given)
+        runs = column(header, "command", given)
         gpus = column(header, "scale_factor", whole)
         steps = distinct_column(header, "total_steps", amount)
         weight = column(header, "priority_weight", amount)
         submitted = distinct_column(header, "arrival_time", seconds)
 
         def arrival(row: Row, number: int) -> Arrival:
-            own = Job(JobId(str(number - 1)), gpus(row), model=model(row), weight=weight(row))
+            words = [*runs(row).split(), _COUNT, f"{steps(row):g}"]
+            own = Job(
+                JobId(str(number - 1)), gpus(row), model=model(row), weight=weight(row),
+                alike=alike(words, "", ""), amount=steps(row),
+            )  # fmt: skip
             return Arrival(submitted(row), own, lasting(own, steps(row)))  # numbered as Gavel does
 
         return arrival
