@@ -21,7 +21,7 @@ from dovetail.core.journal import Journal, lines
 from dovetail.core.loop import Policy, run
 from dovetail.core.model import Interruption, Node, Seconds, Tenant
 from dovetail.core.state import State
-from dovetail.core.view import IndexSpec
+from dovetail.core.view import IndexSpec, View
 from dovetail.extras import needed_by
 from dovetail.models.cost import Costs, rates_of
 from dovetail.models.counted import counting
@@ -39,6 +39,7 @@ from dovetail.policies.registry import (
     make,
     place_named,
 )
+from dovetail.predict.speed import AsSimilar
 from dovetail.results.charges import Charges
 from dovetail.results.outcomes import Outcomes, summarise
 from dovetail.results.record import RunRecord
@@ -99,15 +100,18 @@ class Experiment:
         """Do jobs work in leases of whole steps, as in Gavel's simulator?"""
         return bool(self.arrivals) and isinstance(self.arrivals[0].course, Leased)
 
-    def policy(self, text: str) -> Policy:
-        return make(text, place_named(self.placement), self.knowledge())
+    def policy(self, text: str, view: View | None = None) -> Policy:
+        return make(text, place_named(self.placement), self.knowledge(view))
 
-    def knowledge(self) -> Knowledge:
-        """Everything that policies may ask for. The truth goes in here and nowhere else."""
+    def knowledge(self, view: View | None = None) -> Knowledge:
+        """Everything that policies may ask for. The truth goes in here and nowhere else. `view`: of the
+        run, for what jobs are seen to do in it."""
         durations = {arrival.job.id: arrival.work_s for arrival in self.arrivals}
         facts: dict[str, Any] = {"durations": durations, "seed": self.seed}
         if self.speed_table is not None:
             facts |= {"table": self.speed_table, "true_speeds": self.speed_table}
+        if self.speed_table is not None and view is not None:
+            facts |= {"simulated": view, "otherwise": AsSimilar(self.speed_table)}
         speed, left = self.speeds if self.speed_table else "none", "predicted"
         if self.training is not None:
             facts["training"] = self.training
@@ -233,12 +237,13 @@ def simulate(
     watching: IndexSpec | None = None,
 ) -> RunRecord:
     """Run the policy, named or given, to the end. Every job is accounted for, or this fails."""
+    state = State()
     if isinstance(policy, str):
         experiment = experiment.under(policy)
-        decider = experiment.policy(policy)
+        decider = experiment.policy(policy, state)
     else:
         decider, policy = policy, name_of(policy)
-    world, state = experiment.world(), State()
+    world = experiment.world()
     counting = getattr(decider, "counting", None)
     counted = counting() if callable(counting) else None
     outcomes = Outcomes(rows, progress)

@@ -23,6 +23,7 @@ SPEEDS: Mapping[str, tuple[str, str]] = {
     "oracle": (_SPEED, "AsMeasured"),
     "similar": (_SPEED, "AsSimilar"),
     "strangers": (_SPEED, "AsStrangers"),
+    "seen": ("dovetail.predict.seen", "AsSeen"),
     "measured": ("dovetail.predict.measured", "AsReported"),
     "leased": ("dovetail.predict.step_rates", "AsLeased"),
     "none": (_SPEED, "SameEverywhere"),
@@ -55,6 +56,7 @@ SPEED_PREDICTORS = Catalogue(
     filled={
         "table": "a table of speeds (--speed-table)",
         "view": "what jobs report, which only a daemon hears",
+        "simulated": "a simulation in which jobs are seen to run (--speed-table)",
         "otherwise": "",
         "true_speeds": "a table of true speeds, which only a simulation knows (--speed-table)",
         "training": "applications, which only a simulation knows (--applications)",

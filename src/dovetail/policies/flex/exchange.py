@@ -67,7 +67,7 @@ class _Exchange:
         for one in gangs:
             if one.id in given:
                 self._on[given[one.id].pool].append(one)
-        self._cheapest: Final[dict[int, float]] = {}  # by pool: the least lost for a GPU of it
+        self._losses: Final[dict[int, list[tuple[float, int]]]] = {}  # by pool, for a GPU of it, and who
 
     def one_pass(self) -> bool:
         """Each job is tried on each kind; did anybody change?"""
@@ -95,17 +95,19 @@ class _Exchange:
                 self._take(one, now.pool)
             return False
         self._take(one, pool)
-        self._cheapest.clear()
+        self._losses.clear()
         return True
 
     def _make_room(self, one: _Gang, pool: int, gain: float) -> list[_Gang] | None:
         """Who loses least for their GPUs gives way, to another kind or altogether. None: it would not
         be worth it."""
         moved, lost = list[_Gang](), 0.0
-        there = [own for own in self._on[pool] if own.priority <= one.priority]
-        for own in sorted(there, key=lambda own: self._lost(own, pool)[0] / own.gpus):
+        there = self._on[pool]
+        for own in [there[number] for _, number in self._least_first(pool)]:
             if self._free[pool] >= one.gpus or lost >= gain:
                 break
+            if own.priority > one.priority:
+                continue
             less, other = self._lost(own, pool)
             self._leave(own)
             if other is not None:
@@ -129,10 +131,17 @@ class _Exchange:
         return own.worth[pool] - best, where
 
     def _least_lost(self, pool: int) -> float:
-        if pool not in self._cheapest:
-            lost = [self._lost(own, pool)[0] / own.gpus for own in self._on[pool]]
-            self._cheapest[pool] = min(lost, default=inf)
-        return self._cheapest[pool]
+        there = self._least_first(pool)
+        return there[0][0] if there else inf
+
+    def _least_first(self, pool: int) -> list[tuple[float, int]]:
+        """What everybody there would lose for each of its GPUs."""
+        found = self._losses.get(pool)
+        if found is None:
+            there = enumerate(self._on[pool])
+            found = sorted([(self._lost(own, pool)[0] / own.gpus, n) for n, own in there])
+            self._losses[pool] = found
+        return found
 
     def _leave(self, one: _Gang) -> None:
         pool = self.given.pop(one.id).pool
