@@ -67,7 +67,9 @@ class _Exchange:
         for one in gangs:
             if one.id in given:
                 self._on[given[one.id].pool].append(one)
-        self._losses: Final[dict[int, list[tuple[float, int]]]] = {}  # by pool, for a GPU of it, and who
+        self._losses: Final[
+            dict[int, list[tuple[float, int]]]
+        ] = {}  # by pool, for a GPU of it, and who
 
     def one_pass(self) -> bool:
         """Each job is tried on each kind; did anybody change?"""

@@ -25,7 +25,9 @@ from dovetail.traces.readers.cells import (
 )
 from dovetail.traces.readers.rows import Context, MakeArrival
 
-_COUNT = "--num_steps"  # what follows it is the number of steps; each script has its own word for it
+_COUNT = (
+    "--num_steps"  # what follows it is the number of steps; each script has its own word for it
+)
 COLUMNS = (
     *("job_type", "command", "working_directory", "num_steps_arg", "needs_data_dir"),
     *("total_steps", "scale_factor", "priority_weight", "slo", "arrival_time"),
