@@ -81,7 +81,7 @@ def run(asked: Asked) -> tuple[Asked, Figures]:
 
 
 def measured() -> Iterator[Line]:
-    """Mean and 99th percentile: of the recorded traces, and ratios over ten drawn ones with intervals."""
+    """Mean and 99th percentile: of the recorded traces; of ten drawn ones, ratios with intervals."""
     if not allocation_gavel.GOLDEN.exists():
         print("     Gavel's traces are not here: left out")
         return

@@ -26,3 +26,29 @@ def test_what_is_left_follows_from_the_steps_that_it_has_told_of() -> None:
 
 def test_a_job_that_counts_otherwise_than_its_command_is_not_believed_to_be_done() -> None:
     assert left_after(step=400, amount=60) == 540.0
+
+
+def test_a_job_of_the_same_command_is_known_by_the_steps_of_another() -> None:
+    state = State()
+    first = job("first", amount=40.0, alike=("a", "same", "f", "s"))
+    second = job("second", amount=100.0, alike=("b", "same", "f", "s"))
+    for entry in (NodeJoined(0.0, Node("n", 1)), Submitted(0.0, first), Submitted(0.0, second)):
+        state.record(entry)
+    left = ByReports(UserEstimate())
+    assert left.left_s(state.tracks[JobId("second")], state) == 3600.0
+    state.record(Start(JobId("first"), placement((0, 1))))
+    state.record(Started(0.0, JobId("first")))
+    state.record(Reported(60.0, JobId("first"), 10.0, {}))
+    assert left.left_s(state.tracks[JobId("second")], state) == 600.0
+
+
+def test_time_since_the_last_report_counts() -> None:
+    state = State()
+    own = job("j", amount=40.0)
+    for entry in (NodeJoined(0.0, Node("n", 1)), Submitted(0.0, own)):
+        state.record(entry)
+    state.record(Start(JobId("j"), placement((0, 1))))
+    state.record(Started(0.0, JobId("j")))
+    state.record(Reported(60.0, JobId("j"), 10.0, {}))
+    state.record(NodeJoined(120.0, Node("later", 1)))
+    assert ByReports(UserEstimate()).left_s(state.tracks[JobId("j")], state) == 120.0

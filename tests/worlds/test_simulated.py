@@ -369,7 +369,7 @@ def test_an_experiment_whose_policy_starts_nothing_fails_and_says_how_many_jobs_
 
 
 class IdleExperiment(Experiment):
-    def policy(self, text: str) -> Idle:
+    def policy(self, text: str, view: View | None = None) -> Idle:
         return Idle()
 
 

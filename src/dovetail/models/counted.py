@@ -67,7 +67,7 @@ class CountedCourse:
 
 
 def counting(arrivals: Sequence[Arrival], truth: Speed) -> list[Arrival]:
-    """The same jobs; those whose command names their steps, and nothing else of their course, tell them."""
+    """The same jobs; those whose command names their steps tell them."""
 
     def told(arrival: Arrival) -> Arrival:
         job = arrival.job

@@ -16,7 +16,7 @@ from dovetail.policies.flex.claims import Claimant, GpuWay
 
 _RUNNING: Final = 2.0  # what running at full speed is worth; a slow kind below e^-2 hardly anything
 _HARDLY: Final = 0.05
-_PASSES: Final = 4
+_PASSES: Final = 2
 _LEAST: Final = 1e-9  # a smaller gain is none
 
 
@@ -67,9 +67,7 @@ class _Exchange:
         for one in gangs:
             if one.id in given:
                 self._on[given[one.id].pool].append(one)
-        self._losses: Final[
-            dict[int, list[tuple[float, int]]]
-        ] = {}  # by pool, for a GPU of it, and who
+        self._cheapest: Final[dict[tuple[int, int | None], float]] = {}  # see `_least_lost`
 
     def one_pass(self) -> bool:
         """Each job is tried on each kind; did anybody change?"""
@@ -84,10 +82,10 @@ class _Exchange:
         if now is not None and now.pool == pool:
             return False
         gain = one.worth[pool] - (0.0 if now is None else one.worth[now.pool])
-        needed = one.gpus - self._free[pool]
+        needed, from_pool = one.gpus - self._free[pool], None if now is None else now.pool
         if (gain <= _LEAST and now is None) or gain <= 0:
             return False
-        if needed > 0 and gain <= needed * self._least_lost(pool):
+        if needed > 0 and gain <= needed * self._least_lost(pool, from_pool):
             return False
         if now is not None:
             self._leave(one)
@@ -97,19 +95,17 @@ class _Exchange:
                 self._take(one, now.pool)
             return False
         self._take(one, pool)
-        self._losses.clear()
+        self._cheapest.clear()
         return True
 
     def _make_room(self, one: _Gang, pool: int, gain: float) -> list[_Gang] | None:
         """Who loses least for their GPUs gives way, to another kind or altogether. None: it would not
         be worth it."""
         moved, lost = list[_Gang](), 0.0
-        there = self._on[pool]
-        for own in [there[number] for _, number in self._least_first(pool)]:
+        there = [own for own in self._on[pool] if own.priority <= one.priority]
+        for own in sorted(there, key=lambda own: self._lost(own, pool)[0] / own.gpus):
             if self._free[pool] >= one.gpus or lost >= gain:
                 break
-            if own.priority > one.priority:
-                continue
             less, other = self._lost(own, pool)
             self._leave(own)
             if other is not None:
@@ -124,25 +120,20 @@ class _Exchange:
             self._take(own, pool)
         return None
 
-    def _lost(self, own: _Gang, pool: int) -> tuple[float, int | None]:
+    def _lost(self, own: _Gang, pool: int, freed: int | None = None) -> tuple[float, int | None]:
         """What leaving that pool costs it, and the pool it would go to; None: it would wait."""
         best, where = 0.0, None
         for other, worth in own.worth.items():
-            if other != pool and worth > best and self._free[other] >= own.gpus:
+            if other != pool and worth > best and (other == freed or self._free[other] >= own.gpus):
                 best, where = worth, other
         return own.worth[pool] - best, where
 
-    def _least_lost(self, pool: int) -> float:
-        there = self._least_first(pool)
-        return there[0][0] if there else inf
-
-    def _least_first(self, pool: int) -> list[tuple[float, int]]:
-        """What everybody there would lose for each of its GPUs."""
-        found = self._losses.get(pool)
+    def _least_lost(self, pool: int, freed: int | None) -> float:
+        """At least so much is lost for a GPU of that pool, if any number of another is free by then."""
+        found = self._cheapest.get((pool, freed))
         if found is None:
-            there = enumerate(self._on[pool])
-            found = sorted([(self._lost(own, pool)[0] / own.gpus, n) for n, own in there])
-            self._losses[pool] = found
+            lost = [self._lost(own, pool, freed)[0] / own.gpus for own in self._on[pool]]
+            found = self._cheapest[pool, freed] = min(lost, default=inf)
         return found
 
     def _leave(self, one: _Gang) -> None:
