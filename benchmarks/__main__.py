@@ -19,6 +19,7 @@ from benchmarks import (
     decisions,
     elastic_live,
     flex_deadlines,
+    flex_kinds,
     forecasts,
     frugal_families,
     gateway,
@@ -318,6 +319,7 @@ SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
 }
 # Only if named: they need more than this repository, or many minutes.
 ON_REQUEST: dict[str, Callable[[], Iterator[Line]]] = {
+    "flex_kinds": flex_kinds.measured,
     "kubernetes": kubernetes_scale.measured,
     "leaderboard": board.measured,
     "service_chaos": service_chaos.measured,

@@ -46,14 +46,17 @@ def policies() -> list[str]:
 
 def knows(experiment: Experiment, text: str) -> str:
     """Letters, explained on the page; `-` for a policy that is told nothing."""
-    known = settable(registry.find(text.partition(":")[0]))
-    told, sources = experiment.knowledge(), registry.sources(text, experiment.predictor)
+    policy = registry.find(text.partition(":")[0])
+    known, told = settable(policy), experiment.knowledge()
+    sources = registry.sources(text, experiment.predictor)
+    counts = any(one.job.amount is not None for one in experiment.arrivals)
     letters = {
         "D": experiment.predictor in sources,
         "P": PREDICTOR in sources,
         "S": "services" in sources,
         "V": registry.speeds_of(text, told.speed) not in (None, "none"),
-        "W": "left" in known and told.left != "predicted",
+        "W": ("left" in known and told.left != "predicted")
+        or (counts and getattr(policy, "by_reports", False)),
         "E": "costs" in known,
     }
     return "".join(letter for letter, holds in letters.items() if holds) or "-"

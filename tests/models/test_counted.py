@@ -2,6 +2,7 @@
 
 from dovetail.core.model import Job, JobId, Node
 from dovetail.models.counted import counting
+from dovetail.models.course import Course
 from dovetail.models.workload import Arrival
 from dovetail.testing import placement
 
@@ -18,8 +19,14 @@ def told(amount: float | None, work_s: float) -> Arrival:
     return found
 
 
+def begun(amount: float, work_s: float) -> Course:
+    make = told(amount, work_s).course
+    assert make is not None
+    return make()
+
+
 def test_a_job_tells_its_steps_once_after_a_minute_and_ends_when_its_work_is_done() -> None:
-    course = told(amount=50.0, work_s=100.0).course()
+    course = begun(amount=50.0, work_s=100.0)
     assert course.begin(10.0, HERE, NODES) == (70.0, False)
     report, then = course.reach(70.0)
     assert report.step == 15.0
@@ -27,7 +34,7 @@ def test_a_job_tells_its_steps_once_after_a_minute_and_ends_when_its_work_is_don
 
 
 def test_it_goes_on_from_where_it_was() -> None:
-    course = told(amount=50.0, work_s=100.0).course()
+    course = begun(amount=50.0, work_s=100.0)
     course.begin(0.0, HERE, NODES)
     assert course.halt(40.0) == 20.0
     assert course.begin(100.0, HERE, NODES) == (160.0, False)

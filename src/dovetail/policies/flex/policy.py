@@ -46,6 +46,7 @@ class Flex:
     """
 
     batches: ClassVar[str] = SHARED  # jobs that can choose their batch may do so
+    by_reports: ClassVar[bool] = True  # the work left, where jobs count their steps
     place: Place = consolidated
     predictor: Predictor = HistoryMean()
     speeds: SpeedPredictor = SameEverywhere()
