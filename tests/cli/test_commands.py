@@ -40,7 +40,7 @@ SUMMARY_KEYS = [
 ]
 JOB_COLUMNS = (
     "job_id,user,tenant,gpus,submit_s,start_s,end_s,wait_s,jct_s,preemptions,outcome,"
-    "deadline_s,late_s,resizes,gpu_seconds"
+    "deadline_s,late_s,resizes,gpu_seconds,slowdown,fairness"
 )
 JOBS = """job_id,submit_s,duration_s,gpus,user,tenant,estimate_s
 long,0,100,2,ann,a,120

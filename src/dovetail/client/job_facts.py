@@ -42,9 +42,11 @@ def facts(row: JobRow, expected: Expected | None, now: float) -> Iterator[tuple[
 
 def _phase(row: JobRow) -> str:
     told = str(row.phase)
-    if row.phase in ENDED and row.exit_code is not None:
-        told += f", exit code {row.exit_code}"
-    return f"{told}: {row.reason}" if row.reason else told
+    ended_with = f"exit code {row.exit_code}"
+    if row.phase in ENDED and row.exit_code is not None and row.reason != ended_with:
+        told += f", {ended_with}"
+    told = f"{told}: {row.reason}" if row.reason else told
+    return f"{told}; what it said last: dovetail logs {row.id}" if row.phase == "failed" else told
 
 
 def _asked(row: JobRow, now: float) -> Iterator[tuple[str, str]]:

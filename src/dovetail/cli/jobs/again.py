@@ -12,6 +12,7 @@ from dovetail.cli.jobs.submit import described, job_options, say_submitted
 from dovetail.cli.reach import array_of, as_json, found_jobs, is_id, with_client
 from dovetail.client.connection import Client
 from dovetail.client.git_state import changes_since, commit_of
+from dovetail.text.counting import counted
 from dovetail.text.tables import clean
 
 
@@ -31,9 +32,17 @@ def again(client: Client, job: str, quiet: bool, as_json: bool, **asked: Any) ->
     wanted = job if is_id(job) else rows[-1].id if len(rows) == 1 else array_of(rows[-1].id)
     sent = {"changes": described(asked)}
     found = read(SubmittedJobs, client.post(f"/v1/jobs/{wanted}/again", sent))
-    say_submitted(found, quiet, as_json, f": {wanted} again")
+    say_submitted(found, quiet, as_json, f": {_which(wanted, rows[0])} again{_on(asked['gpus'])}")
     if not (quiet or as_json):
         _say_what_changed(client, rows[0])
+
+
+def _which(wanted: str, row: JobRow) -> str:
+    return f"{wanted} ({clean(row.name)})" if row.name else wanted
+
+
+def _on(gpus: int | None) -> str:
+    return "" if gpus is None else f", on {counted(gpus, 'GPU')}"
 
 
 def _say_what_changed(client: Client, row: JobRow) -> None:

@@ -116,9 +116,10 @@ def unix_time(text: str | None, option: str) -> float | None:
 @as_json
 @with_client
 def costs(client: Client, since: str | None, as_json: bool) -> None:
-    """What running jobs has cost: energy, carbon and lateness, as simulations are charged.
+    """What running everybody's jobs has cost: energy, carbon and lateness, as simulations are charged.
 
-    Prices and watts come from the file that `dovetail up --costs FILE` names.
+    What each user's ended jobs have cost says dovetail report. Prices and watts come from the file
+    that `dovetail up --costs FILE` names.
     """
     found = read(CostsTold, client.get("/v1/costs", since=unix_time(since, "--since")))
     if as_json:
@@ -134,6 +135,7 @@ def costs(client: Client, since: str | None, as_json: bool) -> None:
 
 
 def _facts(found: CostsTold) -> Iterator[tuple[str, str]]:
+    yield "of", "all users; each user's own: dovetail report"
     yield "since", clock(found.since, time.time())
     yield "energy", f"{found.energy_kwh:.4g} kWh, cost {_money(found.energy_cost)}"
     yield "carbon", f"{found.co2_kg:.4g} kg of CO2" if found.co2_kg else ""
