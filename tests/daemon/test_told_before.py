@@ -70,6 +70,18 @@ def test_an_interval_reaches_as_far_as_those_told_before_have_needed() -> None:
     assert told(record) == (80.0, 130.0)  # another policy begins anew
 
 
+def test_an_interval_that_would_reach_into_another_century_is_open_instead() -> None:
+    state, ids = waiting()
+    record = Record()
+    promised(record, state, ids)
+    for n, job_id in enumerate(ids):
+        begins(state, job_id, 3e7 + 2 * n)  # a year late, where half a minute was left for errors
+    record.judge(state, "fifo")
+    span = record.stretched(NEXT, 0.0, START, known=True)
+    assert span.expected == 100.0
+    assert span.high is None
+
+
 def test_those_that_still_wait_count_with_what_they_have_waited() -> None:
     """Who is late is not judged until it starts: by then everybody else has been told the same."""
     state, ids = waiting()

@@ -31,6 +31,8 @@ _TAIL = 0.1
 _LEAST_REACH = 0.3
 _ERRORS = 1.0  # jobs that wait for the same are off together: fewer than they seem to be
 MOST_KEPT = 1_000  # jobs of which it is remembered what was told
+# So many times as long as is expected, and more than a month: then nobody knows, and no date is told.
+_OPEN, _MONTH_S = 100.0, 30 * 86_400.0
 _FAR = 30.0  # as a logarithm of seconds: for ever
 _AT_ONCE_S = 0.1  # who starts so soon does not wait
 _PREFIX = "foretold "
@@ -153,8 +155,9 @@ class Record:
         below, above = shown.reach()
         centre, (down, up) = _log(drawn.centre - now), _reaches(drawn, now)
         low, high = [_exp(centre + own) + now for own in (below * down, above * up)]
-        open_high = None if drawn.high is None else max(high, drawn.expected)
-        return Span(drawn.expected, max(min(low, drawn.expected), min(now, drawn.low)), open_high)
+        is_open = drawn.high is None or high - now > max(_MONTH_S, _OPEN * (drawn.expected - now))
+        latest = None if is_open else max(high, drawn.expected)
+        return Span(drawn.expected, max(min(low, drawn.expected), min(now, drawn.low)), latest)
 
 
 def _new() -> dict[_Kind, Shown]:
