@@ -53,8 +53,10 @@ def _lines(row: JobRow, now: float) -> Iterator[str]:
     yield ""
     if row.reason:
         yield from labelled("why", row.reason)
-    if row.exit_code is not None:
+    if row.exit_code is not None and row.reason != f"exit code {row.exit_code}":
         yield from labelled("exit code", str(row.exit_code))
+    if row.phase == "failed":
+        yield from labelled("last words", f"dovetail logs {row.id}")
     if row.ended_at is not None:
         yield from labelled("ended", clock_near(row.ended_at, now))
     if row.started_at is None:

@@ -64,7 +64,7 @@ async function perform(button, name, label, work) {
   if (name === "cancel" && !button.dataset.sure) {
     button.dataset.sure = "yes";
     button.textContent = "Cancel it for good?";
-    setTimeout(() => { delete button.dataset.sure; button.textContent = label; }, 4000);
+    setTimeout(() => { delete button.dataset.sure; button.textContent = label; }, 15000);
     return;
   }
   button.disabled = true;

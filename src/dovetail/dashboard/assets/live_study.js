@@ -102,7 +102,7 @@ async function perform(button, what, label) {
   if (what === "cancel" && !button.dataset.sure) {
     button.dataset.sure = "yes";
     button.textContent = "Close it for good?";
-    setTimeout(() => { delete button.dataset.sure; button.textContent = label; }, 4000);
+    setTimeout(() => { delete button.dataset.sure; button.textContent = label; }, 15000);
     return;
   }
   try {

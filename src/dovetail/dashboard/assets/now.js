@@ -77,7 +77,7 @@ const queue = new VirtualList($$("#queue"), {
   load: async (first, most) => {
     const user = $$("#mine").checked ? `&user=${encodeURIComponent((await me()).user)}` : "";
     const told = await get(`/v1/page/line?first=${first}&most=${most}${user}`);
-    $$("#queue-note").textContent = told.total ? (told.exact ? "" : "The policy does not tell its order: these are in the order of submission.") : "Nothing waits.";
+    $$("#queue-note").textContent = told.total ? (told.exact ? "" : "Those that may start soon come first; under this policy nobody's exact place is known.") : "Nothing waits.";
     $$("#queue-heads").hidden = !told.total;
     askStarts(told.rows.map((row) => row.id));
     if (told.seq < live.seq) refreshQueue(); // the loop was busy: this is from before
