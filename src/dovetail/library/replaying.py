@@ -49,7 +49,7 @@ def _replay(
         progress = _Share(tell, policy, number, len(policies), len(experiment.arrivals))
         progress(0)
         try:
-            runs.append(simulate(experiment, policy, progress=progress))
+            runs.append(simulate(experiment, policy, rows=True, progress=progress))
         except DovetailError as error:
             failed[policy] = " ".join(str(error).split())
     if not runs:
