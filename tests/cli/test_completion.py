@@ -75,6 +75,26 @@ def test_jobs_and_gpus_of_the_daemon_are_completed(box: Box) -> None:
     assert job in completed("dovetail show ", box.home)
 
 
+def test_studies_are_completed_while_they_are_open(box: Box, tmp_path: Path) -> None:
+    file = tmp_path / "study.yaml"
+    file.write_text(_STUDY)
+    box.well("tune", file, "--detach")
+    for typed in ("dovetail study show ", "dovetail study stop d", "dovetail study best dig"):
+        assert completed(typed, box.home) == ["digits"]
+    assert completed("dovetail study show x", box.home) == []
+    box.well("study", "cancel", "digits")
+
+
+_STUDY = """
+name: digits
+run: sleep 300
+space: {lr: {log: [1e-4, 1e-1]}}
+metric: loss
+steps: 4
+trials: 2
+"""
+
+
 def test_a_hostile_name_reaches_the_shell_as_plain_text(box: Box) -> None:
     job = box.submit("--name", "$(reboot);`id`", "--", "sleep", "300")
     found = completed("dovetail cancel ", box.home)

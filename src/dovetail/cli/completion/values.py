@@ -74,7 +74,7 @@ def _told(rows: list[dict[str, Any]]) -> Found:
 
 def _studies(client: Client) -> Found:
     for row in client.get("/v1/studies")["studies"]:
-        yield str(row["name"]), str(row["phase"])
+        yield str(row["name"]), str(row["state"])
 
 
 def _services(client: Client) -> Found:
