@@ -20,6 +20,10 @@ VARIANT = os.environ.get("DOVETAIL_VARIANT", "")
 TAKES = float(os.environ.get(f"REPLICA_TAKES_{VARIANT}", "0"))
 
 
+# What would forge and clear the cookies of all ports of this host.
+_FORGED = {"set-cookie": "__Host-dovetail=forged", "clear-site-data": '"cookies"'}
+
+
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -42,7 +46,7 @@ class Handler(BaseHTTPRequestHandler):
         if url.path == "/stream":
             self._stream()
         elif url.path == "/headers":
-            self._say(200, str(self.headers).encode(), {"set-cookie": "__Host-dovetail=forged"})
+            self._say(200, str(self.headers).encode(), _FORGED)
         elif url.path == "/large":
             self._say(200, b"x" * 64_000_000)
         elif url.path == "/garbage":

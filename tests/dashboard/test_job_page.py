@@ -29,6 +29,22 @@ def test_the_log_follows_in_colour_and_nothing_in_it_is_markup(live: Any, enter:
     live.ask("POST", "/v1/jobs/cancel", {"ids": [job_id]})
 
 
+_OVERWRITTEN = r"""() => {
+  const began = performance.now();
+  overwritten("\rx\n" + "a".repeat(2e6) + "\r".repeat(1e5) + "\n");
+  return [performance.now() - began, overwritten("10 %\r20 %\r30 %\r\r\ndone\rover\r")];
+}"""
+
+
+def test_what_was_written_over_is_not_seen_and_a_long_line_holds_nobody_up(
+    live: Any, enter: Any
+) -> None:
+    job_id = live.submit("true")
+    took_ms, seen = enter().open(f"/page/job/{job_id}").evaluate(_OVERWRITTEN)
+    assert seen == "30 %\nover\r"
+    assert took_ms < 1000
+
+
 def test_a_text_is_found_in_the_middle_of_a_long_log(live: Any, enter: Any) -> None:
     job_id = live.submit("seq 1 300000; echo the needle; seq 1 300000")
     live.wait_for(job_id)

@@ -55,6 +55,7 @@ def test_a_replica_sees_neither_the_token_nor_the_cookies_of_our_pages(tmp_path:
         assert "secret" not in seen.text
         assert SECRET not in seen.text
         assert "set-cookie" not in seen.headers  # nor may it set one
+        assert "clear-site-data" not in seen.headers  # or clear them
 
 
 def test_a_replica_of_this_machines_address_sees_no_cookies_of_our_pages_either(

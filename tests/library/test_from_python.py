@@ -162,6 +162,7 @@ def test_mistakes_are_one_line() -> None:
     trace = dt.generate_trace(**SMALL)
     with pytest.raises(BadInput, match="one policy and one seed"):
         dt.compare(trace, "2x8", [])
+    assert list(dt.compare(trace, "2x8", "fifo").runs) == ["fifo"]  # one text is one policy
     with pytest.raises(BadInput, match="unexpected keyword argument 'sed'"):
         dt.simulate(trace, "2x8", "fifo", sed=1)
     with pytest.raises(BadInput, match="by 'nose'"):

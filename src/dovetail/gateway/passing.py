@@ -30,6 +30,7 @@ _OF_ONE_HOP: Final = frozenset(
     (
         *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization"),
         *(b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade", b"expect"),
+        b"clear-site-data",  # it would clear what belongs to all ports of the host, our pages among them
     )
 )
 _NEEDED: Final = frozenset((b"host", b"content-length"))  # to read the message, whoever names them

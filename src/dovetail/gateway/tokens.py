@@ -72,4 +72,4 @@ def without_our_cookies(header: bytes) -> bytes:
 
 
 def is_our_cookie(row: bytes) -> bool:
-    return row.lstrip().startswith((b"dovetail-", b"__Host-dovetail"))
+    return row.lstrip(b" \t=").startswith((b"dovetail-", b"__Host-dovetail"))

@@ -106,6 +106,8 @@ def compare(
     """Each policy on the same jobs. The first seed is the trace as it is; every further one has jobs
     drawn from it anew, with replacement, at the same times of submission. A function of the seed is
     asked for a trace instead."""
+    if isinstance(policies, str):
+        policies = [policies]
     if seeds < 1 or not policies:
         raise BadInput("compare: give one policy and one seed at least")
     runs: dict[str, list[Simulation]] = {}

@@ -58,4 +58,11 @@ class Ansi {
 const nearest = (r, g, b, half) => (r >= half ? 1 : 0) + (g >= half ? 2 : 0) + (b >= half ? 4 : 0);
 
 // A progress bar writes the same line again and again: what was written last is what is seen.
-const overwritten = (text) => (text.includes("\r") ? text.replace(/\r+\n/g, "\n").replace(/[^\n]*\r(?=[^\n])/g, "") : text);
+// By searching, not by a pattern: patterns that go back take minutes for a long line.
+const overwritten = (text) => (text.includes("\r") ? text.split("\n").map(seenOf).join("\n") : text);
+
+function seenOf(line, number, lines) {
+  let end = line.length;
+  if (number < lines.length - 1) while (end && line[end - 1] === "\r") end--;
+  return end < 2 ? line.slice(0, end) : line.slice(line.lastIndexOf("\r", end - 2) + 1, end);
+}

@@ -16,8 +16,9 @@ function spreads(values, low, high) {
 
 // Room beyond both ends, so that nothing lies on the axis; logarithmic where that helps.
 const ROOM = 0.05;
+const FURTHEST = 1e307; // beyond it the difference of two numbers is none
 function roomyScale(values, start, end) {
-  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const [low, high] = [Math.max(Math.min(...values), -FURTHEST), Math.min(Math.max(...values), FURTHEST)];
   if (high === low) { const room = Math.abs(low) / 2 || 0.5; return scale(low - room, high + room, false, start, end); }
   if (spreads(values, low, high)) { const beyond = (high / low) ** ROOM; return scale(low / beyond, high * beyond, true, start, end); }
   return scale(low - ROOM * (high - low), high + ROOM * (high - low), false, start, end);
