@@ -4,7 +4,9 @@ wrong with it is told with its line."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from dovetail.cli.daemon.up_settings import options_of, schema
 from dovetail.config_file import read_config
 from dovetail.core.errors import BadInput
 from dovetail.home import home_in, system_home, user_home
+from dovetail.notify.settings import NotifySettings
 from two_users import as_root
 from typed_box import Box
 
@@ -60,7 +63,11 @@ def config(box: Box) -> list[dict[str, str]]:
         ('[up]\npolicy = "nope"\n', 2, "policy: there is no policy 'nope'"),
         ("[ups]\n", 1, "the file has no 'ups'; did you mean up?"),
         ("up = 3\n", 1, "up is a table: write [up]"),
-        ("[notify]\nnope = 1\n", 1, "notify: there is no nope"),
+        ("[notify]\nnope = 1\n", 2, "notify: there is no nope"),
+        ('[notify]\nhow = "desktop"\non = ["failed"]\n', 3, "on: 'failed' is none of start, end"),
+        ('[notify]\nhow = ["pigeon"]\n', 2, "how: 'pigeon' is none of desktop, mail"),
+        ("[notify]\nmail = 3\n", 2, "mail: a table is needed"),
+        ("[notify.mail]\n\nport = true\n", 3, "mail.port: True is not what is needed there"),
     ],
 )
 def test_what_is_wrong_is_one_line_with_its_place(
@@ -77,6 +84,16 @@ def test_a_right_file_and_none_at_all_are_said_to_be_so(tmp_path: Path) -> None:
     box = written(tmp_path / "home", '[up]\npolicy = "srtf"\n\n[hosts.box]\nssh = "ann@box"\n')
     assert "is right: 1 setting of up" in box.well("config", "check")
     assert "There is no" in Box(tmp_path / "other").well("config", "check")
+
+
+@pytest.mark.parametrize("page", ["configure.md", "be-told.md"])
+def test_the_files_that_the_pages_show_are_right(tmp_path: Path, page: str) -> None:
+    text = (ROOT / "docs" / "howto" / page).read_text()
+    shown = re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert shown
+    for number, example in enumerate(shown):
+        box = written(tmp_path / f"home{number}", example)
+        assert "is right" in box.well("config", "check")
 
 
 def test_paths_count_from_the_folder_of_the_file(tmp_path: Path) -> None:
@@ -106,6 +123,8 @@ def test_the_schema_has_every_option_and_is_published() -> None:
     """`dovetail config schema > docs/config.schema.json` writes it anew."""
     found = schema(up)
     assert set(found["properties"]["up"]["properties"]) == set(options_of(up))
+    notify = found["properties"]["notify"]["properties"]
+    assert set(notify) == {item.name for item in fields(NotifySettings)}
     assert json.loads((ROOT / "docs" / "config.schema.json").read_text()) == found
 
 

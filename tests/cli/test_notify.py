@@ -219,6 +219,10 @@ def test_a_users_settings_hold_for_jobs_that_say_nothing(box: Box, config: Path)
         said = box("submit", "--", "true", XDG_CONFIG_HOME=str(config))
         assert (said.code, said.err.count("\n")) == (1, 1)
         assert "there is no hwo; command, how, mail, on, webhook are known" in said.err
+        settings.write_text('[notify]\nhow = ["webhook"]\non = ["failed"]\n')
+        said = box("submit", "--", "true", XDG_CONFIG_HOME=str(config))
+        assert said.code == 1
+        assert f"{settings}:3: notify: on: 'failed' is none of start, end, failure" in said.err
         settings.unlink()
 
 

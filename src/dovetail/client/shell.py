@@ -39,12 +39,10 @@ def _told_as_usual(spec: Mapping[str, Any]) -> Mapping[str, Any]:
     folder = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     if "notify" in spec or not os.path.exists(os.path.join(folder, "dovetail", "config.toml")):
         return spec
-    from dovetail.notify.settings import BadSettings, read_settings
+    from dovetail.config_file import notify_settings
+    from dovetail.notify.settings import config_file
 
-    try:
-        settings = read_settings()
-    except BadSettings as error:
-        raise BadInput(str(error)) from None
+    settings = notify_settings(config_file())
     if not settings.how:
         return spec
     own = {"notify": list(settings.how), "notify_on": list(settings.on)}

@@ -14,9 +14,9 @@ from dovetail.cli.daemon.up_settings import from_file, line_of, options_of, sche
 from dovetail.cli.named import catalogue_of
 from dovetail.cli.reach import print_json, print_lines
 from dovetail.client.connection import Client, DaemonUnreachable, RequestRefused
+from dovetail.config_file import notify_settings
 from dovetail.core.errors import BadInput
 from dovetail.home import Home
-from dovetail.notify.settings import BadSettings, read_settings
 from dovetail.text.counting import counted
 from dovetail.text.tables import Column, table
 
@@ -74,10 +74,7 @@ def check(home: str | None, system: bool) -> None:
     file, said = from_file(up, place)
     if "policy" in said:
         _check_policy(line_of(file, "policy"), said["policy"])
-    try:
-        read_settings(file.path)
-    except BadSettings as error:
-        raise BadInput(f"{file.at('notify')}: {str(error).partition(': ')[2]}") from None
+    notify_settings(file.path)
     if not file.path.exists():
         click.echo(f"There is no {file.path}: everything is as it is typed.")
         return

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from typing import Any, Final
 
 import click
@@ -16,6 +17,8 @@ from dovetail.client.hosts import KINDS as HOST_FIELDS
 from dovetail.config_file import ConfigFile, check_known, read_config
 from dovetail.core.errors import BadInput
 from dovetail.home import Home
+from dovetail.notify.message import EVENTS
+from dovetail.notify.settings import SECURITIES, MailSettings
 
 _NOT_IN_A_FILE: Final = ("system", "foreground", "help")  # said where the command is typed
 _PATHS: Final = ("costs", "speed_table", "tls_cert", "tls_key", "kubeconfig", "power_table")
@@ -137,6 +140,8 @@ def schema(command: click.Command) -> dict[str, Any]:
             "notify": {
                 "description": "How you are told of your jobs: docs/howto/be-told.md.",
                 "type": "object",
+                "additionalProperties": False,
+                "properties": _notify_properties(),
             },
             "hosts": {
                 "description": "Daemons of other machines, by name: dovetail --host NAME.",
@@ -152,6 +157,21 @@ def schema(command: click.Command) -> dict[str, Any]:
             },
         },
     }
+
+
+def _notify_properties() -> dict[str, Any]:
+    text = {"type": "string"}
+    texts = {"type": ["array", "string"], "items": text}
+    own: dict[str, dict[str, Any]] = {
+        "how": texts,
+        "on": {**texts, "items": {"enum": list(EVENTS)}},
+        "webhook": text,
+        "command": texts,
+    }
+    mail: dict[str, Any] = {item.name: text for item in fields(MailSettings)}
+    mail |= {"port": {"type": "integer"}, "security": {"enum": list(SECURITIES)}}
+    own["mail"] = {"type": "object", "additionalProperties": False, "properties": mail}
+    return own
 
 
 def _properties(options: Mapping[str, click.Option]) -> Iterator[tuple[str, dict[str, Any]]]:
