@@ -42,5 +42,15 @@ def test_it_goes_on_from_where_it_was() -> None:
     assert course.reach(160.0)[1] == (280.0, True)
 
 
+def test_beside_others_it_is_as_slow_as_any_job() -> None:
+    course = begun(amount=50.0, work_s=100.0)
+    course.meet([None], 0.5)
+    assert course.begin(0.0, HERE, NODES) == (60.0, False)
+    assert course.speed == 0.25
+    assert course.halt(40.0) == 10.0
+    assert course.begin(40.0, HERE, NODES) == (100.0, False)  # alone again
+    assert course.speed == 0.5
+
+
 def test_jobs_that_name_no_steps_are_left_as_they_are() -> None:
     assert told(amount=None, work_s=100.0).course is None

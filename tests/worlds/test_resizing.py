@@ -183,7 +183,7 @@ class Halves:
         goal = 50.0 if self.done_s < 50.0 else 100.0
         return Milestone(self.began + (goal - self.done_s) / self.speed, goal == 100.0)
 
-    def meet(self, others: Sequence[Course | None]) -> None:
+    def meet(self, others: Sequence[Course | None], rate: float) -> None:
         """As fast beside others as alone."""
 
     def reach(self, at: Seconds) -> tuple[Told, Milestone]:

@@ -99,7 +99,7 @@ class AdaptiveCourse:
         self._counts = tuple([mask.bit_count() for _, mask in placement.slices])
         return self._go_on(at)
 
-    def meet(self, others: Sequence[Course | None]) -> None:
+    def meet(self, others: Sequence[Course | None], rate: float) -> None:
         """As fast beside others as alone."""
 
     def reach(self, at: Seconds) -> tuple[Told, Milestone]:

@@ -8,7 +8,7 @@ from math import inf
 from typing import Final, final
 
 from dovetail.core.model import Job, Node, Placement, Seconds
-from dovetail.models.course import Milestone, Told
+from dovetail.models.course import Course, Milestone, Told
 from dovetail.models.speed import Speed
 from dovetail.models.workload import Arrival
 
@@ -36,10 +36,15 @@ class CountedCourse:
         self._terms: Final = terms
         self._left_s = terms.work_s
         self._began = 0.0
+        self._beside = 1.0  # how fast it is beside those that it has just met, next to alone
         self.speed = 0.0
 
+    def meet(self, others: Sequence[Course | None], rate: float) -> None:
+        self._beside = rate
+
     def begin(self, at: Seconds, placement: Placement, nodes: Sequence[Node]) -> Milestone:
-        self.speed = self._terms.truth(self._terms.job, placement, nodes)
+        self.speed = self._terms.truth(self._terms.job, placement, nodes) * self._beside
+        self._beside = 1.0
         self._began = at
         end = self._end()
         tells_at = at + FIRST_REPORT_S

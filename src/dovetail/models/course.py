@@ -37,8 +37,9 @@ class Course(Protocol):
         """It is at work there from then on; that may be later than now. Called again, after `halt`,
         whenever it gets other GPUs, or the same once more."""
 
-    def meet(self, others: Sequence[Course | None]) -> None:
-        """These share its GPUs when it begins next; told before `begin`, of those that share at all."""
+    def meet(self, others: Sequence[Course | None], rate: float) -> None:
+        """These share its GPUs when it begins next, and slow down a plain job to this rate; told before
+        `begin`, of those that share at all."""
 
     def reach(self, at: Seconds) -> tuple[Told, Milestone]:
         """The milestone, which was not the end, is here: what it tells, and what comes next."""

@@ -160,7 +160,7 @@ class EpochCourse:
         self._at = at
         return self._next()
 
-    def meet(self, others: Sequence[Course | None]) -> None:
+    def meet(self, others: Sequence[Course | None], rate: float) -> None:
         """As fast beside others as alone."""
 
     def reach(self, at: Seconds) -> tuple[Told, Milestone]:

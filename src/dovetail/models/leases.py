@@ -82,7 +82,7 @@ class LeasedCourse:
     def speed(self) -> float:
         return self._rate / self._terms.usual
 
-    def meet(self, others: Sequence[Course | None]) -> None:
+    def meet(self, others: Sequence[Course | None], rate: float) -> None:
         self._mate = next((own for own in others if isinstance(own, LeasedCourse)), None)
 
     def begin(self, at: Seconds, placement: Placement, nodes: Sequence[Node]) -> Milestone:

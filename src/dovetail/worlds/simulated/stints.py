@@ -141,7 +141,8 @@ class Stints:
         assert placement is not None
         if course is not None:
             if placement.share < life.job.share:
-                course.meet([other.course for other in self._beside(life, placement)])
+                beside = [other.course for other in self._beside(life, placement)]
+                course.meet(beside, self._shared_rate(life, placement))
             life.next = course.begin(life.working_since, placement, self._nodes)
             return course.speed
         rate = 1.0 if self._speed is None else self._speed(life.job, placement, self._nodes)
