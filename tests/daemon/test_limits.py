@@ -239,6 +239,30 @@ def test_a_limit_that_is_lowered_holds_for_those_in_line(box: Any) -> None:
 # ------------------------------------------------------------------------------ the command line
 
 
+def test_how_somebody_is_told_is_short_and_is_counted(box: Any) -> None:
+    ids = submit(box, number=3, run="sleep 600 # " + 30_000 * "x")[1]["ids"]
+    long = "https://x/" + "y" * 5_000
+    for asked in ({"mine": True, "notify": [long]}, {"ids": ids, "notify": f"mail:a@{long}"}):
+        status, answer = ask(box, "POST", "/v1/jobs/notify", asked)
+        assert (status, "has 2,000 characters at most" in answer["error"]) == (422, True)
+        assert len(answer["error"]) < 300
+    assert submit(box, notify=[long])[0] == 422
+    limit(box, megabytes=5)  # forgotten slowly
+    before = used(box)
+    assert ask(box, "POST", "/v1/jobs/notify", {"mine": True, "notify": "desktop"})[0] == 200
+    assert used(box) - before > 0.09  # what is written anew: all of the description of each
+    limit(box, megabytes=0.09)
+    status, answer = ask(box, "POST", "/v1/jobs/notify", {"ids": ids, "notify": "mail"})
+    assert (status, "may hand in 0 MB a day" in answer["error"]) == (403, True)
+    assert box.get(f"/v1/jobs/{ids[0]}")["spec"]["notify"] == ["desktop"]
+
+
+def used(box: Any) -> float:
+    """Megabytes of the day."""
+    rows = ask(box, "GET", "/v1/limits")[1]["limits"]
+    return float(next(row for row in rows if row["user"] == "nobody")["used"]["megabytes"])
+
+
 def test_limits_are_set_and_seen_from_the_command_line(box: Any) -> None:
     typed = Box(box.folder)
     out = typed.well("limit", "set", "nobody", "--running", "2", "--priority", "none")

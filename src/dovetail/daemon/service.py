@@ -102,18 +102,22 @@ class Service(Submitting):
                     raise Conflict(
                         f"job {track.job.id} is a trial; its study tells, if its file says `notify`"
                     )
-                self._keep_wishes(track.job.id, wishes)
+            texts = {}
+            for track in tracks:
+                text = texts[track.job.id] = self._with_wishes(track.job.id, wishes)
+                self.intake.charge(caller.name, len(text), view, now)
+            for job_id, text in texts.items():
+                self._parts.store.put_spec(job_id, text)
             return [], [track.job.id for track in tracks]
 
         return self.change(change)
 
-    def _keep_wishes(self, job_id: str, wishes: Mapping[str, Any]) -> None:
-        """Beside the journal, where messages look when something happens."""
+    def _with_wishes(self, job_id: str, wishes: Mapping[str, Any]) -> str:
+        """What is kept beside the journal, where messages look when something happens."""
         record, own = self.record(job_id), self._parts.reader.spec(job_id)
         if record is None or own is None:
             raise NotFound(f"nothing is kept of how job {job_id} was submitted")
-        text = json.dumps({**json.loads(own), "spec": {**record.spec, **wishes}})
-        self._parts.store.put_spec(job_id, text)
+        return json.dumps({**json.loads(own), "spec": {**record.spec, **wishes}})
 
     def requeue(self, ids: Sequence[str], caller: Caller) -> list[str]:
         """Running and suspended jobs start over from the queue; of those that a name or pattern stands

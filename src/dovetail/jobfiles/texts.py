@@ -163,7 +163,7 @@ def notify_events(value: object) -> list[str]:
     found = [text(own).strip() for own in given]
     if wrong := [own for own in found if own not in EVENTS]:
         raise Complaint(f"notify_on: {shown(wrong[0])} is none of {', '.join(EVENTS)}", "notify_on")
-    return found
+    return list(dict.fromkeys(found))
 
 
 def job_ids(value: object) -> list[str]:

@@ -10,6 +10,7 @@ START, END, FAILURE, BEST = "start", "end", "failure", "best"
 EVENTS: Final = (START, END, FAILURE, BEST)
 DESKTOP, MAIL, WEBHOOK, COMMAND, HOOK = "desktop", "mail", "webhook", "command", "hook"
 WAYS: Final = (DESKTOP, MAIL, WEBHOOK, COMMAND)
+LONGEST_WAY: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,8 @@ def message_of(text: str) -> Message:
 def way_trouble(way: str) -> str:
     """Why nobody can be told by it; "" if they can."""
     kind, colon, rest = way.partition(":")
+    if len(way) > LONGEST_WAY:
+        return f"is too long; a way to be told has {LONGEST_WAY:,} characters at most"
     if not way.isprintable():
         return "holds characters that cannot be printed"
     if kind in ("http", "https"):
