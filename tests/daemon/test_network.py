@@ -237,6 +237,15 @@ def test_a_wrong_token_on_the_page_says_so_and_sets_nothing(door: Box) -> None:
     assert "<script>alert" not in hostile.text
 
 
+def test_a_form_with_too_many_fields_is_refused_in_words(door: Box) -> None:
+    kind = "application/x-www-form-urlencoded"
+    own = {"content-type": kind, "host": door.name, "origin": f"http://{door.name}"}
+    many = door.ask("POST", "/page/login", b"a=1&" * 20 + b"token=x", **own)
+    assert (many.status, "the form has too many fields" in many.text) == (400, True)
+    strange = door.ask("POST", "/page/login", b"a=1&" * 20, **{**own, "origin": "http://evil"})
+    assert strange.status == 403
+
+
 def test_a_session_is_of_one_token_one_name_and_one_secret() -> None:
     sessions, other = Sessions("secret"), Sessions("another")
     value = sessions.value("t1", "digest", "box:7733")

@@ -16,6 +16,7 @@ LOGIN: Final = "/page/login"
 LOGOUT: Final = "/page/logout"
 FIRST_PAGE: Final = "/page/"
 STATIC: Final = "/page/static/"  # our own files, the same for everybody
+_MOST_FIELDS: Final = 10
 
 
 async def login_answer(asked: FirstLook, form: bytes, network: NetworkAccess) -> Response | None:
@@ -24,6 +25,7 @@ async def login_answer(asked: FirstLook, form: bytes, network: NetworkAccess) ->
         return login_page()
     try:
         if asked.path == LOGIN and asked.method == "POST":
+            network.check_site(asked)
             return _to(FIRST_PAGE, network.log_in(_token_in(form), asked))
         if asked.path == LOGOUT and asked.method == "POST":
             return _to(LOGIN, network.log_out(asked))
@@ -54,5 +56,8 @@ def _to(page: str, cookie: str) -> Response:
 
 
 def _token_in(form: bytes) -> str:
-    fields = parse_qs(form.decode("utf-8", "replace"), max_num_fields=10)
+    try:
+        fields = parse_qs(form.decode("utf-8", "replace"), max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        raise Denied(400, "the form has too many fields: it needs the token alone") from None
     return fields.get("token", [""])[0]

@@ -154,16 +154,18 @@ class NetworkAccess:
         token = self._tokens.get(token_id)
         return None if token is None else token.digest
 
-    def log_in(self, text: str, asked: FirstLook) -> str:
-        """The cookie for who has shown a token on the page for it."""
+    def check_site(self, asked: FirstLook) -> None:
+        """Only our own pages may log somebody in or out."""
         if why := foreign(asked.method, asked.headers, None):
             raise Denied(403, f"refused: {why}")
+
+    def log_in(self, text: str, asked: FirstLook) -> str:
+        """The cookie for who has shown a token on the page for it, which is one of ours."""
         caller = self._by_token(text.strip(), asked)
         digest = self._digest(caller.token) or ""
         value = self._sessions.value(caller.token, digest, asked.headers.get("host", ""))
         return cookie(self.cookie_name, value, self._secure, SESSION_S)
 
     def log_out(self, asked: FirstLook) -> str:
-        if why := foreign(asked.method, asked.headers, None):
-            raise Denied(403, f"refused: {why}")
+        self.check_site(asked)
         return cookie(self.cookie_name, "", self._secure, 0)
