@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from dovetail.core.errors import BadInput
-from dovetail.notify.settings import BadSettings, NotifySettings, read_settings
 
 TABLES: Final = ("up", "notify", "hosts")  # of `dovetail up`, of messages, of other machines
 _HEADER = re.compile(r"\s*\[\[?\s*([^\]]+?)\s*\]")
@@ -57,15 +56,6 @@ def read_config(path: Path) -> ConfigFile:
     for name in tables:
         check_known(found, name, TABLES)
     return found
-
-
-def notify_settings(path: Path) -> NotifySettings:
-    """Those of a file; what is wrong with them is told with its line."""
-    try:
-        return read_settings(path)
-    except BadSettings as error:
-        where = read_config(path).at("notify", *error.key.split("."))
-        raise BadInput(f"{where}: {str(error).removeprefix(f'{path}: ')}") from None
 
 
 def check_known(file: ConfigFile, key: str, known: tuple[str, ...], *within: str) -> None:

@@ -39,10 +39,9 @@ def _told_as_usual(spec: Mapping[str, Any]) -> Mapping[str, Any]:
     folder = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     if "notify" in spec or not os.path.exists(os.path.join(folder, "dovetail", "config.toml")):
         return spec
-    from dovetail.config_file import notify_settings
-    from dovetail.notify.settings import config_file
+    from dovetail.client.notify_settings import notify_settings
 
-    settings = notify_settings(config_file())
+    settings = notify_settings()
     if not settings.how:
         return spec
     own = {"notify": list(settings.how), "notify_on": list(settings.on)}

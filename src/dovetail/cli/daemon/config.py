@@ -14,7 +14,7 @@ from dovetail.cli.daemon.up_settings import from_file, line_of, options_of, sche
 from dovetail.cli.named import catalogue_of
 from dovetail.cli.reach import print_json, print_lines
 from dovetail.client.connection import Client, DaemonUnreachable, RequestRefused
-from dovetail.config_file import notify_settings
+from dovetail.client.notify_settings import notify_settings
 from dovetail.core.errors import BadInput
 from dovetail.home import Home
 from dovetail.text.counting import counted
