@@ -6,6 +6,8 @@ import json
 import os
 import socketserver
 import ssl
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from dovetail import notify
 from own_certificate import certificate, needs_openssl
 from typed_box import Box
 from waiting import until
@@ -184,6 +187,41 @@ def test_names_are_texts_wherever_they_arrive(box: Box, config: Path, tmp_path: 
         assert title.strip() == f"Job {job} ({name}) has finished"
         assert "To: ann@example.org\n" in server.mails[0].replace("\r", "")
         assert not list(tmp_path.glob("hacked"))
+    server.shutdown()
+    server.server_close()
+
+
+_SHUT = """
+import importlib.abc, os, sys
+sys.path.append({package!r})
+from notify import message, telling
+class Shut(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Shut())
+os.environ.update(HOME="/", XDG_CONFIG_HOME={config!r})
+told = message.Message("end", {ways!r}, "Job 1 (größe) has finished", "größe " * 99, "1")
+print(telling.told(told, ()))
+"""
+
+
+def test_nothing_is_loaded_after_the_change_of_user(tmp_path: Path) -> None:
+    """Who may not be able to read the Python that root runs."""
+    server = MailServer()
+    settings = tmp_path / "dovetail" / "config.toml"
+    settings.parent.mkdir()
+    settings.write_text(
+        f"[notify.mail]\nserver = '127.0.0.1'\nport = {server.server_address[1]}\n"
+        "security = 'none'\n"
+    )
+    package = str(Path(notify.__file__).parent.parent)
+    with webhook() as hook:
+        ways = ("mail:ann@example.org", hook.url, "http://größe.invalid/")
+        program = _SHUT.format(package=package, config=str(tmp_path), ways=ways)
+        words = [sys.executable, "-I", "-S", "-X", "utf8", "-c", program]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert (done.stderr, len(server.mails), len(hook.taken)) == ("", 1, 1)
+    assert done.stdout.startswith("['http: ")
     server.shutdown()
     server.server_close()
 

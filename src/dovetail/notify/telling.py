@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import email.contentmanager  # here and below: what Python would load after the change of user
 import email.generator
+import email.policy
 import encodings.idna
+import encodings.punycode
 import os
 import pwd
 import time
@@ -15,7 +17,10 @@ from .message import Message
 from .settings import BadSettings, NotifySettings, read_settings
 from .ways import CannotTell, tell
 
-_LOADED = (email.contentmanager, email.generator, encodings.idna)
+_LOADED = (
+    *(email.contentmanager, email.generator, email.policy),
+    *(encodings.idna, encodings.punycode),
+)
 AGAIN_AFTER_S = (1.0, 5.0, 20.0, 60.0)
 
 
