@@ -257,6 +257,30 @@ def test_how_somebody_is_told_is_short_and_is_counted(box: Any) -> None:
     assert box.get(f"/v1/jobs/{ids[0]}")["spec"]["notify"] == ["desktop"]
 
 
+def test_stopping_and_resuming_a_study_is_counted(box: Any) -> None:
+    study = {"name": "s", "run": "sleep 600 {x}", "space": {"x": {"int": [0, 99]}}, "metric": "m"}
+    spec = {**study, "steps": 1, "trials": 6}
+    assert ask(box, "POST", "/v1/studies", {"spec": spec, "workdir": "/"})[0] == 201
+    limit(box, megabytes=5)  # forgotten slowly
+    before = used(box)
+    for verb in ("stop", "resume"):
+        assert ask(box, "POST", f"/v1/studies/s/{verb}")[0] == 200
+    assert used(box) - before > 0.005
+    limit(box, megabytes=0.001)
+    assert ask(box, "POST", "/v1/studies/s/resume")[0] == 403
+    assert ask(box, "POST", "/v1/studies/s/cancel")[0] == 200  # to end it is always allowed
+
+
+def test_making_tokens_is_counted_and_revoking_them_always_allowed(box: Any) -> None:
+    limit(box, megabytes=5)
+    before = used(box)
+    made = ask(box, "POST", "/v1/tokens", {"name": "laptop"})[1]
+    assert used(box) > before
+    limit(box, megabytes=0.0001)
+    assert ask(box, "POST", "/v1/tokens", {"name": "phone"})[0] == 403
+    assert ask(box, "POST", "/v1/tokens/revoke", {"ids": [made["id"]]})[0] == 200
+
+
 def used(box: Any) -> float:
     """Megabytes of the day."""
     rows = ask(box, "GET", "/v1/limits")[1]["limits"]

@@ -37,7 +37,7 @@ from dovetail.daemon.submissions import (
 from dovetail.daemon.terminals import Terminals
 from dovetail.daemon.users.admission import Admission
 from dovetail.daemon.users.callers import Caller
-from dovetail.daemon.users.limits import Allowed, Intake, size_of
+from dovetail.daemon.users.limits import PER_CHANGE, Allowed, Intake, size_of
 from dovetail.daemon.users.workdir import check_folder
 from dovetail.jobfiles import jobs as spec_jobs
 from dovetail.jobfiles.job_model import JobSpec
@@ -54,6 +54,10 @@ class Submitting(Asking):
         self.arrays: Final = Arrays(parts, self.admission)
         self.begins: Final = Begins(parts, self.admission)
         self.terminals: Final = Terminals(parts)
+
+    def charge_change(self, caller: Caller) -> None:
+        """Of something that is kept beside the jobs."""
+        self.look(lambda view, now: self.intake.charge(caller.name, PER_CHANGE, view, now))
 
     # ---------------------------------------------------------------------------------- submitting
 

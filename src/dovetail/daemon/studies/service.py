@@ -30,6 +30,7 @@ from dovetail.daemon.studies.archive import ClosedStudies
 from dovetail.daemon.studies.rows import StudyLook, look_at, page_of_study, row_in, row_of_study
 from dovetail.daemon.submissions import Submission
 from dovetail.daemon.users.callers import Caller
+from dovetail.daemon.users.limits import PER_CHANGE
 from dovetail.tune.live import Exchanging
 from dovetail.workloads.study.design import Design
 from dovetail.workloads.study.entries import (
@@ -232,8 +233,8 @@ class Studies:
     def stop(self, name: str, caller: Caller) -> StudyRow:
         def change(view: View, now: Seconds) -> tuple[list[Event], str]:
             study = self._owned(name, caller, view, "stop")
+            live = self._charged(study, caller, view, now)
             events: list[Event] = [] if study.is_stopped else [StudyStopped(now, study.id)]
-            live = _live(study, view)
             events += [Held(now, t.job.id, STUDY_STOPPED) for t in live if not t.held]
             return events, study.id
 
@@ -242,8 +243,8 @@ class Studies:
     def resume(self, name: str, caller: Caller) -> StudyRow:
         def change(view: View, now: Seconds) -> tuple[list[Event], tuple[str, str]]:
             study = self._owned(name, caller, view, "resume")
+            live = self._charged(study, caller, view, now)
             events: list[Event] = [StudyResumed(now, study.id)] if study.is_stopped else []
-            live = _live(study, view)
             stopped = [track for track in live if track.held == STUDY_STOPPED]
             events += [self._service.admission.let_go(track, view, now) for track in stopped]
             return events, (study.id, study.design.user)
@@ -287,6 +288,15 @@ class Studies:
 
     def _row(self, study_id: str, caller: Caller) -> StudyRow:
         return row_in(self.one(study_id, caller))
+
+    def _charged(
+        self, study: StudyTrack, caller: Caller, view: View, now: Seconds
+    ) -> Sequence[Track]:
+        """Its jobs, each of which may be changed: again and again, if nobody counted it."""
+        live = _live(study, view)
+        size = (1 + len(live)) * PER_CHANGE
+        self._service.intake.charge(caller.name, size, view, now)
+        return live
 
     def _owned(self, name: str, caller: Caller, view: View, verb: str) -> StudyTrack:
         study = _open(name, caller, view)

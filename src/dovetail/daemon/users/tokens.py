@@ -16,8 +16,8 @@ from typing import Final
 from dovetail.api.token_row import TokenRow
 from dovetail.api.token_text import PREFIX, digest_of, parts_of
 from dovetail.core.errors import BadInput
-from dovetail.daemon.asking import Asking
 from dovetail.daemon.refusals import NotAllowed, NotFound
+from dovetail.daemon.submitting import Submitting
 from dovetail.daemon.users.callers import Caller
 
 MOST_TOKENS: Final = 50  # of a user
@@ -43,7 +43,7 @@ class UserToken:
 class Tokens:
     """Looked at from the API's threads; what is made or revoked is on disk before it is said."""
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: Submitting) -> None:
         self._asking: Final = asking
         found = asking.reader.metas(_KEY).values()
         tokens = [UserToken(**json.loads(text)) for text in found]
@@ -60,6 +60,7 @@ class Tokens:
             raise BadInput(
                 f"you have {MOST_TOKENS} tokens, the most there may be; revoke some first"
             )
+        self._asking.charge_change(caller)
         token_id, secret = secrets.token_hex(5), secrets.token_urlsafe(32)
         expires = None if days is None else time() + days * _DAY_S
         made = UserToken(
