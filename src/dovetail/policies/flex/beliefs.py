@@ -70,7 +70,18 @@ class Believed:
         thriftiest = max([way.rate / way.gpus for way in ways], default=1.0)
         weight = track.job.weight * max(left / thriftiest, 1e-9) ** -self.favour
         ahead = moving_s(track) * track.placement.gpus if track.placement is not None else 0.0
-        return Claimant(track.job.id, ways, left / thriftiest - ahead, weight, track.job.priority)
+        gpu_s, priority = left / thriftiest - ahead, track.job.priority
+        return Claimant(track.job.id, ways, gpu_s, weight, priority, self._differ(track, supply))
+
+    def _differ(self, track: Track, supply: Supply) -> bool:
+        """Is it believed to be faster on one kind than on another? What a move costs says nothing."""
+        job, pools = track.job, supply.room.eligible(track.shape)
+        if job.elastic or job.options or len(pools) < 2:
+            return False
+        found = [
+            self.speeds.speed(job, one.kind, job.gpus, _nodes(job, one, job.gpus)) for one in pools
+        ]
+        return max(found) > min(found)
 
     def _ways(self, track: Track, left: Seconds, view: View, supply: Supply) -> Iterator[GpuWay]:
         grants = list(_grants(track, supply))

@@ -26,3 +26,4 @@ class Claimant:
     left_gpu_s: float  # believed GPU-seconds to its end, in the way that uses GPUs best
     weight: float = 1.0
     priority: float = 0.0  # who has a higher one is admitted before
+    kinds_differ: bool = False  # is it faster on one kind than on another?

@@ -91,6 +91,8 @@ class _Sharing:
             if self._fits(job_id, way):
                 self._take(job_id, way)
             self._offer(heap, number, job_id)
+        if not any(one.kinds_differ for one in shortest_first):
+            return self._given
         free_to_go = [one for one in shortest_first if one.id not in wanted]
         return exchanged(free_to_go, self._given, self._free)
 
