@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,31 @@ def test_a_job_comes_runs_and_ends_on_the_page_without_a_reload(live: Any, enter
     assert "Waiting" in page.inner_text("#figures")
     assert visit.wrong == []
     assert visit.outside() == []
+
+
+def test_a_closed_gpu_is_seen_on_its_lane_and_on_the_page_cluster(live: Any, enter: Any) -> None:
+    visit = enter()
+    page = visit.open("/page/")
+    visit.until("now.told !== null")
+    live.ask("POST", "/v1/nodes/close", {"gpus": ["2"], "reason": "its fan"})
+    try:
+        visit.until("lanesPlan().rows[2].closed.endsWith(': its fan')")
+        assert page.evaluate("lanesPlan().rows.map((row) => row.strange)") == [False] * 4
+        words = re.compile(r"GPU 2 closed by \S+: its fan")
+        assert words.search(page.inner_text("#lanes-note"))
+        page = visit.open("/page/")
+        visit.until("now.told !== null")
+        assert page.evaluate("lanesPlan().rows.map((row) => row.strange)") == [False] * 4
+        assert page.evaluate("lanesPlan().rows[2].closed").endswith(": its fan")
+        page = visit.open("/page/cluster")
+        page.wait_for_selector("#nodes tbody tr")
+        assert words.search(page.inner_text("#nodes"))
+    finally:
+        live.ask("POST", "/v1/nodes/open", {"gpus": ["2"]})
+    page = visit.open("/page/")
+    visit.until("now.told && now.told.nodes.every((node) => !node.closed.some(Boolean))")
+    assert "closed" not in page.inner_text("#lanes-note")
+    assert visit.wrong == []
 
 
 def test_where_many_look_each_page_asks_less_often(live: Any, enter: Any) -> None:

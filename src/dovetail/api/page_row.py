@@ -58,6 +58,9 @@ class LaneNode:
     up: bool
     open: bool
     strangers: list[int] = field(metadata=about("GPUs that processes use which are not ours."))
+    closed: list[str] = field(
+        metadata=about("By whom and why each GPU is, empty where it is open; none: all are open.")
+    )
     watts: list[float | None] = field(
         metadata=about("Drawn by each GPU, null where it is unknown; none: not measured.")
     )

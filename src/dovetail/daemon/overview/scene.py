@@ -67,7 +67,7 @@ def look_at(
 
 def _node(view: View, n: int, watts: Watts) -> LaneNode:
     room, node = view.room, view.room.nodes[n]
-    taken = room.occupied.get(n, 0)
+    closed = [room.why_closed.get((n, place), "") for place in range(node.gpus)]
     return LaneNode(
         id=node.id,
         number=n,
@@ -75,7 +75,8 @@ def _node(view: View, n: int, watts: Watts) -> LaneNode:
         gpus=[gpu_number(node, place) for place in range(node.gpus)],
         up=n not in room.down,
         open=room.open[n],
-        strangers=numbers_in(node, taken),
+        strangers=numbers_in(node, room.used_by_strangers(n)),
+        closed=closed if any(closed) else [],
         watts=[watts.get((node.id, i)) for i in range(node.gpus)] if watts else [],
     )
 

@@ -55,6 +55,12 @@ function places(on, names) {
   )).join(", ") || "no GPU";
 }
 
+// GPU 2 closed by ann: its fan. `reasons`: of each GPU, "" where it is open.
+function closedText(gpus, reasons) {
+  const found = [...new Set(reasons)].filter(Boolean);
+  return found.map((why) => `GPU ${spans(gpus.filter((gpu, place) => reasons[place] === why))} closed ${why}`).join("; ");
+}
+
 // 0-3,6
 function spans(numbers) {
   const found = [];

@@ -30,6 +30,7 @@ class Lanes {
     this.pen.font = "11.5px system-ui, sans-serif";
     this.pen.textBaseline = "middle";
     this.axis(plan, height);
+    this.closings(plan);
     this.hits = plan.boxes.map((box) => this.box(box)).filter(Boolean);
     this.names(plan);
     this.pen.fillStyle = css("--ink");
@@ -56,6 +57,27 @@ class Lanes {
     }
     pen.fillStyle = css("--line");
     for (const [i, row] of plan.rows.entries()) if (row.first) pen.fillRect(0, LANES.top + i * this.row, this.width - LANES.right, 1);
+  }
+
+  // From now on nothing starts there.
+  closings(plan) {
+    const { pen } = this;
+    const [from, end] = [this.x(plan.at), this.width - LANES.right];
+    pen.textAlign = "right";
+    for (const [i, row] of plan.rows.entries()) {
+      if (!row.closed) continue;
+      const y = LANES.top + i * this.row;
+      pen.fillStyle = css("--idle");
+      pen.fillRect(from, y + 1, end - from, this.row - 2);
+      if (this.row < 16) continue;
+      pen.save();
+      pen.beginPath();
+      pen.rect(from, y, end - from, this.row);
+      pen.clip();
+      pen.fillStyle = css("--soft");
+      pen.fillText(`closed ${row.closed}`, end - 4, y + this.row / 2);
+      pen.restore();
+    }
   }
 
   box(box) {

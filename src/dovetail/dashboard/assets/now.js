@@ -39,7 +39,7 @@ function lanesPlan() {
     node.gpus.forEach((gpu, place) => {
       rowOf.set(`${node.number}/${gpu}`, rows.length);
       const text = now.told.nodes.length > 1 ? (place ? `  ${gpu}` : `${node.id} ${gpu}`) : `GPU ${gpu}`;
-      rows.push({ text, place, first: place === 0, strange: node.strangers.includes(gpu) });
+      rows.push({ text, place, first: place === 0, strange: node.strangers.includes(gpu), closed: node.closed[place] });
     });
   }
   const at = clockNow();
@@ -148,7 +148,7 @@ function takeNode(told) {
   const node = now.told.nodes.find((own) => own.id === told.id);
   if (!node) return refreshAll();
   node.strangers = told.gpus.filter((gpu) => gpu.strangers).map((gpu) => gpu.index);
-  Object.assign(node, { up: told.up, open: told.open });
+  Object.assign(node, { up: told.up, open: told.open, closed: told.gpus.map((gpu) => gpu.closed) });
 }
 
 const readAnew = latest(() => Promise.all([get("/v1/page/now"), get("/v1/page/past")]));
@@ -168,8 +168,11 @@ async function anew() {
 
 function showNote() {
   const strangers = now.told.nodes.some((node) => node.strangers.length) ? " A grey mark: processes use the GPU that are not ours." : "";
+  const { nodes } = now.told;
+  const shut = nodes.filter((node) => node.closed.some(Boolean)).map((node) => `${nodes.length > 1 ? `${node.id}: ` : ""}${closedText(node.gpus, node.closed)}`);
+  const closed = shut.length ? ` ${shut.join("; ")}.` : "";
   const limited = now.ahead?.limited ? ` Note: ${now.ahead.limited}.` : "";
-  $$("#lanes-note").textContent = `Lighter, to the right of now: what is expected.${strangers}${limited}`;
+  $$("#lanes-note").textContent = `Lighter, to the right of now: what is expected.${strangers}${closed}${limited}`;
 }
 
 function show() {
