@@ -128,7 +128,12 @@ def test_a_time_to_begin_outlives_the_daemon(tmp_path: Path) -> None:
 
 def test_a_held_job_waits_until_it_is_released(box: Box) -> None:
     job = box.sh("true", "--hold")
-    assert box.json("show", job)["reason"] == "paused by its user"
+    told = f"held by its user; dovetail release {job}"
+    assert box.json("show", job)["reason"] == told
+    assert told in box.well("queue")
+    assert told in box.well("why", job)
+    box.well("pause", job)
+    assert box.json("show", job)["reason"] == told
     box.well("release", job)
     box.in_phase(job, "finished")
 
@@ -203,7 +208,7 @@ def test_lines_of_a_batch_script_mean_the_same(box: Box, tmp_path: Path) -> None
         f"#SBATCH --dependency=afternotok:{first},afterany:{first}\necho here\n"
     )
     job = box.submit(script, cwd=tmp_path)
-    assert box.json("show", job)["reason"] == "paused by its user"
+    assert box.json("show", job)["reason"] == f"held by its user; dovetail release {job}"
     box.well("resume", job)
     box.in_phase(job, "finished")
     until(lambda: (tmp_path / f"slurm-{job}.out").read_text() == "here\n")

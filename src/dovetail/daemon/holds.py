@@ -9,6 +9,7 @@ from dovetail.text.times import clock
 from dovetail.worlds.world import LIMITED as LIMITED  # which limit follows
 
 PAUSED: Final = "paused by its user"
+HELD_BACK: Final = "held by its user"  # from the beginning, by `submit --hold`
 ARRAY_FULL: Final = "its array runs as many at once as it may"
 STUDY_STOPPED: Final = "its study is stopped"
 BEGINS: Final = "begins at"  # when follows, as ISO 8601 has it; people are told `held_text`
@@ -19,7 +20,8 @@ BENCHED: Final = "its study runs as many trials at once as it may"
 
 # How reasons begin that say nothing of what a job does.
 PUBLIC: Final = (
-    *(PAUSED, "begins", ARRAY_FULL, STUDY_STOPPED, ASLEEP, SERVICE_PAUSED, AFTER, BENCHED, LIMITED),
+    *(PAUSED, HELD_BACK, "begins", ARRAY_FULL, STUDY_STOPPED),
+    *(ASLEEP, SERVICE_PAUSED, AFTER, BENCHED, LIMITED),
 )
 
 
@@ -30,7 +32,9 @@ def begin_in(reason: str) -> float | None:
     return datetime.fromisoformat(reason.removeprefix(BEGINS).strip()).timestamp()
 
 
-def held_text(reason: str, now: float) -> str:
+def held_text(reason: str, job_id: str, now: float) -> str:
     """As people are told: `begins Thu 22:00`."""
+    if reason == HELD_BACK:
+        return f"{reason}; dovetail release {job_id}"
     at = begin_in(reason)
     return reason if at is None else f"begins {clock(at, now)}"

@@ -36,7 +36,7 @@ from dovetail.daemon.active_policy import said
 from dovetail.daemon.closed_gpus import named_gpus, told_closed
 from dovetail.daemon.dependencies import over
 from dovetail.daemon.history.job_rows import row_of, used_told
-from dovetail.daemon.holds import LIMITED, PAUSED
+from dovetail.daemon.holds import HELD_BACK, LIMITED, PAUSED
 from dovetail.daemon.named_jobs import meant
 from dovetail.daemon.promises import promise_of
 from dovetail.daemon.refusals import Conflict, NotAllowed, NotFound
@@ -69,7 +69,8 @@ class Service(Submitting):
 
     @staticmethod
     def _paused(track: Track, now: Seconds, caller: Caller) -> Event | None:
-        return None if track.held == PAUSED else Held(now, track.job.id, PAUSED)
+        is_held = track.held in (PAUSED, HELD_BACK)
+        return None if is_held else Held(now, track.job.id, PAUSED)
 
     def resume(self, ids: Sequence[str], caller: Caller) -> list[str]:
         """Not past a limit of its user: that lets it go by itself."""

@@ -25,7 +25,7 @@ from dovetail.daemon.history.submission_records import (
     is_of,
     record_in,
 )
-from dovetail.daemon.holds import PAUSED
+from dovetail.daemon.holds import HELD_BACK
 from dovetail.daemon.refusals import Conflict, NotAllowed, NotFound
 from dovetail.daemon.submissions import (
     Member,
@@ -220,7 +220,7 @@ class Submitting(Asking):
         first = [member.job.id for member in found[:limit]]
         begin = spec_jobs.due(submission.spec.begin, self.clock.unix(now))
         if submission.spec.hold:
-            yield from (Held(now, job_id, PAUSED) for job_id in first)
+            yield from (Held(now, job_id, HELD_BACK) for job_id in first)
         elif begin is not None and begin > self.clock.unix(now):
             yield from self.begins.held(first, begin, now)
         else:

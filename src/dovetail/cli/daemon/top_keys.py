@@ -110,7 +110,7 @@ def _about_one(keys: TopKeys, name: str, rows: Sequence[ListedJob]) -> TopKeys:
 
 
 def is_paused(row: JobRow) -> bool:
-    return row.reason.startswith("paused")
+    return row.reason.startswith(("paused", "held"))
 
 
 def _typing(keys: TopKeys, key: str) -> TopKeys:

@@ -37,7 +37,7 @@ def reason_to_wait(case: Case, line: PlaceInLine) -> Reason:
     track, state = case.track, case.state
     room, shape = state.room, track.shape
     if track.held:
-        return Reason(HELD, held_text(track.held, case.now))
+        return Reason(HELD, held_text(track.held, track.job.id, case.now))
     if track.awaits:
         others = ", ".join(track.awaits[:5]) + (" …" if len(track.awaits) > 5 else "")
         return Reason(DEPENDS, f"it comes after job {others}, which must finish first")

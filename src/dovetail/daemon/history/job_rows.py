@@ -78,7 +78,7 @@ def reason_of(track: Track, now: float) -> str:
     """Why it is where it is, if there is more to say than its phase; `now` in seconds since 1970."""
     if track.ended_at < 0:
         if track.held:
-            return held_text(track.held, now)
+            return held_text(track.held, track.job.id, now)
         if track.awaits:
             return f"{AFTER} {', '.join(track.awaits)}"
         if track.stranded:

@@ -8,8 +8,8 @@ const ENDED = ["finished", "failed", "cancelled"];
 
 // name, label, the command, when it may be done, what is asked.
 const DEEDS = [
-  ["pause", "Pause", (job) => !ENDED.includes(job.phase) && !job.reason.startsWith("paused"), () => post("/v1/jobs/pause", { ids: [id] })],
-  ["resume", "Resume", (job) => !ENDED.includes(job.phase) && /^(paused|begins)/.test(job.reason), () => post("/v1/jobs/resume", { ids: [id] })],
+  ["pause", "Pause", (job) => !ENDED.includes(job.phase) && !/^(paused|held)/.test(job.reason), () => post("/v1/jobs/pause", { ids: [id] })],
+  ["resume", "Resume", (job) => !ENDED.includes(job.phase) && /^(paused|held|begins)/.test(job.reason), () => post("/v1/jobs/resume", { ids: [id] })],
   ["requeue", "Start over", (job) => ["running", "starting", "suspended"].includes(job.phase), () => post("/v1/jobs/requeue", { ids: [id] })],
   ["prio", "Set priority", (job) => !ENDED.includes(job.phase), () => post("/v1/jobs/priority", { ids: [id], priority: Number($$("#prio-field").value) })],
   ["again", "Run again", (job) => ENDED.includes(job.phase), () => post(`/v1/jobs/${id}/again`, { changes: otherGpus() ? { resources: { gpus: otherGpus() } } : {} })],
