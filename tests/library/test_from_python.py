@@ -188,3 +188,63 @@ def test_an_error_of_a_function_is_raised_where_its_result_is_asked_for(
     typed = [sys.executable, str(script)]
     done = subprocess.run(typed, check=False, capture_output=True, text=True, timeout=120)
     assert done.stdout == "4 ValueError('7 is odd')\nTrue\nRemoteError True\n", done.stderr
+
+
+def _typed(box: Box, script: Path, lines: str) -> subprocess.CompletedProcess[str]:
+    script.write_text(f"import dovetail as dt\n\nHOME = {str(box.home)!r}\n\n{lines}")
+    typed = [sys.executable, str(script)]
+    return subprocess.run(typed, check=False, capture_output=True, text=True, timeout=60)
+
+
+def test_calls_of_an_imported_function_need_no_guard(box: Box, tmp_path: Path) -> None:
+    lines = (
+        "from math import factorial\n\n"
+        "print(list(dt.connect(HOME).map(factorial, [3, 4, 5], gpus=0, cpus=1)))\n"
+    )
+    done = _typed(box, tmp_path / "plain.py", lines)
+    assert done.stdout == "[6, 24, 120]\n", done.stderr
+
+
+def test_calls_of_a_function_of_a_script_without_a_guard_are_told(box: Box, tmp_path: Path) -> None:
+    lines = (
+        "def half(n):\n    return n // 2\n\n"
+        "print(list(dt.connect(HOME).map(half, [8, 6], gpus=0, cpus=1)))\n"
+    )
+    done = _typed(box, tmp_path / "unguarded.py", lines)
+    assert "BadInput: a job imports this file, and must not submit jobs itself" in done.stderr
+    assert "below: if __name__ == '__main__':" in done.stderr.splitlines()[-1]
+    with dt.connect(box.home) as session:
+        assert session.queue() == []
+
+
+@pytest.mark.parametrize("pickler", ["cloudpickle", "pickle"])
+def test_a_job_may_call_functions_of_its_script_as_jobs(
+    box: Box, tmp_path: Path, pickler: str
+) -> None:
+    pytest.importorskip(pickler)
+    lines = (
+        f"import {pickler}\n"
+        "from dovetail.library import calls\n\n"
+        f"calls._pickler = lambda: {pickler}\n\n"
+        "def half(n):\n    return n // 2\n\n"
+        "def quarter(n):\n"
+        "    return [half(own) for own in dt.connect(HOME).map(half, [n], gpus=0, cpus=1)]\n\n"
+        "if __name__ == '__main__':\n"
+        "    print(list(dt.connect(HOME).map(quarter, [8], gpus=0, cpus=1)))\n"
+    )
+    done = _typed(box, tmp_path / "nested.py", lines)
+    assert done.stdout == "[[2]]\n", done.stderr
+
+
+@pytest.mark.parametrize("begin", ["dt.connect(HOME)", "dt.Session(HOME).submit(['true'])"])
+def test_a_process_that_imports_a_script_begins_no_jobs(
+    box: Box, tmp_path: Path, begin: str
+) -> None:
+    lines = (
+        "import multiprocessing\n\n"
+        f"if __name__ == '__mp_main__':\n    {begin}\n"
+        "if __name__ == '__main__':\n"
+        "    spawned = multiprocessing.get_context('spawn').Process(target=print)\n"
+        "    spawned.start()\n    spawned.join()\n"
+    )
+    assert "must not submit jobs itself" in _typed(box, tmp_path / "spawns.py", lines).stderr

@@ -22,7 +22,7 @@ from dovetail.api.wire import read
 from dovetail.client.connection import Client, DaemonUnreachable
 from dovetail.client.shell import job_as_sent
 from dovetail.core.errors import BadInput, DovetailError
-from dovetail.library.worker import CALL, RESULT
+from dovetail.library.worker import CALL, RESULT, refuse_while_imported
 
 T = TypeVar("T")
 _MOST_ROWS = 10_000
@@ -91,6 +91,7 @@ class JobExecutor(Executor):
     def submit(self, function: Callable[..., T], /, *args: Any, **named: Any) -> Future[T]:
         if self._is_shut:
             raise RuntimeError("the executor is shut down; make another")
+        refuse_while_imported()
         folder = _call_folder()
         try:
             (folder / CALL).write_bytes(_pickled(function, args, named))
@@ -162,9 +163,7 @@ def _call_folder() -> Path:
 
 
 def _pickled(function: Callable[..., Any], args: Any, named: Any) -> bytes:
-    """What the call needs: also the script that the function is of, as `multiprocessing` has it."""
-    main = getattr(sys.modules.get("__main__"), "__file__", None)
-    around = {"main": main and os.path.abspath(main), "path": sys.path}
+    """What the call needs: also the script, as `multiprocessing` has it, if anything is of it."""
     try:
         call = _pickler().dumps((function, args, named))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -172,6 +171,9 @@ def _pickled(function: Callable[..., Any], args: Any, named: Any) -> bytes:
             f"{function!r} cannot be sent to a job ({error}); define it in a file, or "
             "pip install cloudpickle"
         ) from None
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    is_of_main = b"__main__" in call or b"__mp_main__" in call
+    around = {"main": os.path.abspath(main) if main and is_of_main else None, "path": sys.path}
     return pickle.dumps((around, call))
 
 

@@ -15,6 +15,7 @@ from dovetail.client.follow import wait_for
 from dovetail.client.shell import job_as_sent
 from dovetail.core.errors import DovetailError
 from dovetail.home import find_home
+from dovetail.library.worker import refuse_while_imported
 
 if TYPE_CHECKING:
     from dovetail.library.calls import JobExecutor
@@ -85,6 +86,7 @@ class Session:
 
     def submit_array(self, command: Sequence[object] | str, **fields: Any) -> list[SubmittedJob]:
         """All jobs of an array: `array="0-9"`."""
+        refuse_while_imported()
         is_script = isinstance(command, str)
         what = {"run": command} if is_script else {"command": [str(word) for word in command]}
         job = job_as_sent({**what, **spec_of(fields)})
@@ -123,6 +125,7 @@ class Session:
 
 def connect(home: str | PathLike[str] | None = None) -> Session:
     """To the daemon that keeps its things there; else to the one that the commands speak to."""
+    refuse_while_imported()
     session = Session(home)
     session.queue()  # one that is not there is said now
     return session

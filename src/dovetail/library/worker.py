@@ -11,6 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from dovetail.core.errors import BadInput
+
 CALL, RESULT = "call", "result"
 
 
@@ -37,6 +39,16 @@ def _take_on_main(path: str | None) -> None:
     module = ModuleType("__mp_main__")
     module.__dict__.update(runpy.run_path(path, run_name="__mp_main__"))
     sys.modules["__main__"] = sys.modules["__mp_main__"] = module
+
+
+def refuse_while_imported() -> None:
+    """A script that begins jobs whenever it is imported would begin them in each of those jobs."""
+    imported = sys.modules.get("__mp_main__")
+    if imported is not None and imported is not sys.modules["__main__"]:
+        raise BadInput(
+            "a job imports this file, and must not submit jobs itself; "
+            "put connect(…), submit(…) and map(…) below: if __name__ == '__main__':"
+        )
 
 
 def _write(folder: Path, is_good: bool, value: Any) -> int:
