@@ -96,6 +96,25 @@ def test_the_files_that_the_pages_show_are_right(tmp_path: Path, page: str) -> N
         assert "is right" in box.well("config", "check")
 
 
+def test_how_one_is_told_stands_in_the_file_of_the_user(tmp_path: Path) -> None:
+    box, own = written(tmp_path / "home", "[notify]\ncommand = ['here']\n"), tmp_path / "own"
+    (own / "dovetail").mkdir(parents=True)
+    file = own / "dovetail" / "config.toml"
+    file.write_text(
+        '[notify]\nhow = ["mail"]\nwebhook = "https://hooks.example.org/secret"\n'
+        '[notify.mail]\npassword = "secret"\n'
+    )
+    told = box.well("config", "check", XDG_CONFIG_HOME=str(own))
+    assert f"[notify] is read from {file}, of whoever hands a job in, not here." in told
+    told = box.well("config", "show", "--json", XDG_CONFIG_HOME=str(own))
+    rows = {row["setting"]: (row["value"], row["source"]) for row in json.loads(told)}
+    assert rows["notify.how"] == ("mail", f"{file}:2")
+    assert rows["notify.webhook"] == ("https://hooks.example.org/…", f"{file}:3")
+    assert rows["notify.mail.password"] == ("(set)", f"{file}:5")
+    assert rows["notify.command"] == ("", "usual")
+    assert "secret" not in told
+
+
 def test_paths_count_from_the_folder_of_the_file(tmp_path: Path) -> None:
     box = written(tmp_path / "home", '[up]\ncosts = "costs.toml"\nspeed-table = "none"\n')
     rows = {row["setting"]: row["value"] for row in config(box)}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -15,8 +17,10 @@ from dovetail.cli.named import catalogue_of
 from dovetail.cli.reach import print_json, print_lines
 from dovetail.client.connection import Client, DaemonUnreachable, RequestRefused
 from dovetail.client.notify_settings import notify_settings
+from dovetail.config_file import read_config
 from dovetail.core.errors import BadInput
 from dovetail.home import Home
+from dovetail.notify.settings import config_file
 from dovetail.text.counting import counted
 from dovetail.text.tables import Column, table
 
@@ -79,6 +83,8 @@ def check(home: str | None, system: bool) -> None:
         click.echo(f"There is no {file.path}: everything is as it is typed.")
         return
     click.echo(f"{file.path} is right: {counted(len(said), 'setting')} of up.")
+    if "notify" in file.tables and file.path != config_file():
+        click.echo(f"[notify] is read from {config_file()}, of whoever hands a job in, not here.")
 
 
 def _check_policy(where: str, policy: str) -> None:
@@ -120,7 +126,29 @@ def _rows(place: Home) -> list[_Setting]:
             also = f"; {source} says {value}" if value and value != here.value else ""
             value, source = here.value, _short(here.source) + also
         found.append(_Setting(name, value, source))
-    return found
+    return [*found, *_notify_rows()]
+
+
+def _notify_rows() -> Iterator[_Setting]:
+    """Of the user's own file, whichever the daemon is."""
+    own, file = asdict(notify_settings()), read_config(config_file())
+    mail = {f"mail.{name}": value for name, value in own.pop("mail").items()}
+    for name, value in (own | mail).items():
+        table: Any = file.table("notify")
+        for key in name.split("."):
+            table = table.get(key) if isinstance(table, dict) else None
+        is_said = table is not None
+        source = _short(file.at("notify", *name.split("."))) if is_said else "usual"
+        yield _Setting(f"notify.{name}", _notify_text(name, value) if is_said else "", source)
+
+
+def _notify_text(name: str, value: object) -> str:
+    """Whoever knows the password or the path of a webhook can use it."""
+    if name == "mail.password":
+        return "(set)"
+    if name == "webhook":
+        return "/".join([*str(value).split("/")[:3], "…"])
+    return _text(value)
 
 
 def _running(place: Home) -> list[SettingRow]:
