@@ -99,3 +99,45 @@ def test_any_column_is_printed_as_csv(type_: Type) -> None:
 def test_the_file_of_jobs_has_slow_down_and_fairness(type_: Type, tmp_path: Path) -> None:
     type_("simulate", JOBS, *WORDS, "--policy", "fifo", "--out", tmp_path)
     assert (tmp_path / "jobs.csv").read_text().splitlines()[0].endswith(",slowdown,fairness")
+
+
+def _with_one_too_large(folder: Path, *others: str) -> Path:
+    trace = folder / "large.csv"
+    trace.write_text("\n".join(["submit_s,duration_s,gpus", "0,5000,16", *others]) + "\n")
+    return trace
+
+
+def test_refused_jobs_are_told_beside_means_over_seeds(type_: Type, tmp_path: Path) -> None:
+    trace = _with_one_too_large(tmp_path, "0,100,1", "5,200,1")
+    words = (trace, "--cluster", "1x8", "--policies", "fifo,srtf", "--seeds", 3)
+    said = type_("compare", *words)
+    found = dt.compare(str(trace), "1x8", ["fifo", "srtf"], seeds=3)
+    refused = sum(int(run["refused"]) for run in found.runs["fifo"])
+    for policy in ("fifo", "srtf"):
+        line = f"{policy}: of 9 jobs in 3 seeds {refused} refused"
+        assert line in said.out.splitlines()
+        assert line in str(found).splitlines()
+    assert "job '1' can never start: it needs 16 GPUs" in said.out
+    assert "job '1' can never start: it needs 16 GPUs" in type_("compare", *words, "--json").err
+
+
+def test_the_mean_of_no_job_is_not_shown_as_zero(type_: Type, tmp_path: Path) -> None:
+    trace = _with_one_too_large(tmp_path)
+    words = (trace, "--cluster", "1x8", "--policies", "fifo,srtf")
+    for more in ((), ("--seeds", 3)):
+        said = type_("compare", *words, *more).out
+        (row,) = [line for line in said.splitlines() if line.startswith("fifo ")]
+        assert row.split()[1 if more else 2] == "-"
+        assert "least mean JCT" not in said
+    rows = json.loads(type_("compare", *words, "--seeds", 3, "--json").out)
+    assert {(row["mean_jct_s"], row["mean_jct_s_low"]) for row in rows} == {(None, None)}
+    found = dt.compare(str(trace), "1x8", ["fifo", "srtf"], seeds=3)
+    assert str(found.figure("fifo", "mean_jct_s")) == "-"
+
+
+def test_a_seed_without_a_finished_job_is_left_out_of_the_mean(tmp_path: Path) -> None:
+    trace = _with_one_too_large(tmp_path, "0,100,1")
+    found = dt.compare(str(trace), "1x8", ["fifo"], seeds=12)
+    assert 0 in {run["finished"] for run in found.runs["fifo"]}
+    own = found.figure("fifo", "mean_jct_s")
+    assert (own.low, own.mean, own.high) == (100.0, 100.0, 100.0)

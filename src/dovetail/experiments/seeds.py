@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isnan
 from random import Random
 from typing import Any
 
 from dovetail.core.model import JobId
 from dovetail.experiments.experiment import Experiment, simulate
 from dovetail.experiments.parallel import Failure, each
-from dovetail.experiments.summary_table import TITLES
+from dovetail.experiments.summary_table import TITLES, other_ends
 from dovetail.models.workload import Arrival
-from dovetail.results.intervals import MeanInterval, difference, interval, mean_figures
+from dovetail.results.intervals import (
+    MeanInterval,
+    difference,
+    figure_of,
+    interval,
+    least,
+    mean_figures,
+)
 from dovetail.results.record import RunRecord
 from dovetail.text.counting import counted
 from dovetail.text.durations import duration_text, unit_of
@@ -64,7 +72,7 @@ class RunsOfSeeds:
     exit_code: int = 0
 
     def values(self, policy: str, figure: str) -> list[float]:
-        return [float(own.summary[figure]) for own in self.runs[policy]]
+        return [figure_of(own.summary, figure) for own in self.runs[policy]]
 
     def summaries(self) -> list[dict[str, Any]]:
         """A row for each policy, with the mean of every figure and its interval."""
@@ -107,6 +115,8 @@ def seeds_table(found: RunsOfSeeds, seeds: int) -> list[str]:
         f"means of {counted(seeds, 'seed')} ± half of their 95 % interval; seed 0 is the trace, each "
         "other one draws its jobs anew"
     )
+    for policy, runs in found.runs.items():
+        lines += other_ends(policy, [run.summary for run in runs])
     return [*lines, *_judged(found)] if len(found.runs) > 1 else lines
 
 
@@ -114,19 +124,29 @@ def _cells(name: str, intervals: Sequence[MeanInterval]) -> list[str]:
     """All in one unit, so that they compare at a glance."""
     if not name.endswith("_s"):
         return [f"{own.mean:.1%} ± {own.half * 100:.1f}" for own in intervals]
-    unit = unit_of(sorted(own.mean for own in intervals)[(len(intervals) - 1) // 2])
+    means = sorted(own.mean for own in intervals if not isnan(own.mean))
+    if not means:
+        return ["-"] * len(intervals)
+    unit = unit_of(means[(len(means) - 1) // 2])
     return [
-        f"{own.mean / unit.seconds:.1f} ± {own.half / unit.seconds:.1f} {unit.name}"
+        "-"
+        if isnan(own.mean)
+        else f"{own.mean / unit.seconds:.1f} ± {own.half / unit.seconds:.1f} {unit.name}"
         for own in intervals
     ]
 
 
 def _judged(found: RunsOfSeeds) -> list[str]:
     values = {policy: found.values(policy, _JUDGED) for policy in found.runs}
-    best = min(values, key=lambda policy: sum(values[policy]))
+    means = {policy: interval(own) for policy, own in values.items()}
+    best = least(means)
+    if isnan(means[best].mean):
+        return []
     lines = [f"least mean JCT: {best}; seed by seed"]
     for policy in [own for own in values if own != best]:
         more = difference(values[policy], values[best])
+        if isnan(more.mean):
+            continue
         told = f"{policy} has {duration_text(more.mean)} ± {duration_text(more.half)} more"
         lines += wrapped(f"  {told}{', which may be chance' if more.low <= 0 else ''}")
     return lines

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isnan
 from typing import TypeAlias
 
 from dovetail.experiments.files import FailedRun
 from dovetail.experiments.pareto import Objective
 from dovetail.policies import registry
 from dovetail.predict.registry import PREDICTORS, SPEED_PREDICTORS, source_of
+from dovetail.results.intervals import figure_of
 from dovetail.text.counting import counted
 from dovetail.text.durations import in_one_unit
 from dovetail.text.tables import figures_table, wrapped
@@ -55,7 +57,9 @@ def table(
         lines += _front(summaries, objective)
     elif any(summary.get("total_cost") for summary in summaries):
         lines += ["", *_block(summaries, _MONEY)]
-    return "\n".join([*lines, *_other_ends(summaries)])
+    for summary in summaries:
+        lines += other_ends(str(summary["policy"]), [summary])
+    return "\n".join(lines)
 
 
 def _front(summaries: Sequence[Summary], objective: Objective) -> list[str]:
@@ -65,7 +69,7 @@ def _front(summaries: Sequence[Summary], objective: Objective) -> list[str]:
 
 
 def _block(summaries: Sequence[Summary], columns: Sequence[tuple[str, str]]) -> list[str]:
-    texts = [_texts(key, [summary[key] for summary in summaries]) for key, _ in columns]
+    texts = [_texts(key, summaries) for key, _ in columns]
     rows = [[title for _, title in columns], *map(list, zip(*texts, strict=True))]
     return figures_table(rows)
 
@@ -92,15 +96,14 @@ def _source(name: str) -> str:
     return f"durations: {name} ({source_of(PREDICTORS, name)})"
 
 
-def _other_ends(summaries: Sequence[Summary]) -> list[str]:
+def other_ends(policy: str, runs: Sequence[Summary]) -> list[str]:
     """Jobs that did not finish are reported in a line of their own, never left out."""
-    lines: list[str] = []
-    for summary in summaries:
-        counts = [f"{summary[key]} {key}" for key in _OTHER_ENDS if summary[key]]
-        if counts:
-            jobs = counted(int(summary["jobs"]), "job")
-            lines += wrapped(f"{summary['policy']}: of {jobs} {', '.join(counts)}")
-    return lines
+    sums = {key: sum(int(run[key]) for run in runs) for key in ("jobs", *_OTHER_ENDS)}
+    counts = [f"{sums[key]} {key}" for key in _OTHER_ENDS if sums[key]]
+    if not counts:
+        return []
+    jobs = counted(sums["jobs"], "job") + f" in {len(runs)} seeds" * (len(runs) > 1)
+    return wrapped(f"{policy}: of {jobs} {', '.join(counts)}")
 
 
 def searches_told(summaries: Sequence[Summary]) -> list[str]:
@@ -116,11 +119,13 @@ def searches_told(summaries: Sequence[Summary]) -> list[str]:
     return lines
 
 
-def _texts(key: str, values: Sequence[float | int | str]) -> list[str]:
+def _texts(key: str, summaries: Sequence[Summary]) -> list[str]:
     """The cells of one column; times in one unit, so that they compare at a glance."""
-    if key.endswith("_s"):
-        return in_one_unit([float(value) for value in values])
-    return [_cell(key, value) for value in values]
+    if not key.endswith("_s"):
+        return [_cell(key, summary[key]) for summary in summaries]
+    values = [figure_of(summary, key) for summary in summaries]
+    known = iter(in_one_unit([value for value in values if not isnan(value)]))
+    return ["-" if isnan(value) else next(known) for value in values]
 
 
 def _cell(key: str, value: float | int | str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from dovetail.core.errors import BadInput
 from dovetail.experiments.seeds import with_seed
+from dovetail.experiments.summary_table import other_ends
 from dovetail.library.frames import as_frame
 from dovetail.library.simulating import (
     ClusterOrText,
@@ -18,7 +19,14 @@ from dovetail.library.simulating import (
     run,
 )
 from dovetail.library.trace_files import TraceGiven, as_trace
-from dovetail.results.intervals import MeanInterval, difference, interval, mean_figures
+from dovetail.results.intervals import (
+    MeanInterval,
+    difference,
+    figure_of,
+    interval,
+    least,
+    mean_figures,
+)
 from dovetail.results.job_table import job_table
 
 _SHOWN = ("mean_jct_s", "p99_jct_s", "mean_wait_s", "makespan_s", "gpu_utilisation")
@@ -46,7 +54,7 @@ class Comparison:
 
     def best(self, name: str = "mean_jct_s") -> str:
         """The policy with the least of it."""
-        return min(self.policies, key=lambda policy: self.figure(policy, name).mean)
+        return least({policy: self.figure(policy, name) for policy in self.policies})
 
     def table(self, frame: str | None = None) -> Any:
         """A row for each policy, with the mean of every figure and its interval."""
@@ -75,13 +83,16 @@ class Comparison:
             for policy in self.policies
         ]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        return "\n".join(
+        lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
             for row in cells
-        )
+        ]
+        for policy, runs in self.runs.items():
+            lines += other_ends(policy, [run.figures for run in runs])
+        return "\n".join(lines)
 
     def _values(self, policy: str, name: str) -> list[float]:
-        return [float(own[name]) for own in self._of(policy)]
+        return [figure_of(own.figures, name) for own in self._of(policy)]
 
     def _of(self, policy: str) -> Sequence[Simulation]:
         if policy not in self.runs:

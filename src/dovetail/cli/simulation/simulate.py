@@ -158,6 +158,8 @@ def compare_seeds(experiment: Experiment, names: Sequence[str], seeds: int, as_j
         print_lines(seeds_table(found, seeds))
         for line in told(list(found.runs), experiment.predictor, _speeds(experiment)):
             click.echo(line)
+    for runs in [*found.runs.values()][:1]:
+        _tell_refusals(runs[0], err=as_json)
     if found.exit_code:
         raise SystemExit(found.exit_code)
 
