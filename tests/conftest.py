@@ -97,9 +97,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: place.get(item.path, len(place)))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def playwright() -> Iterator[Any]:
-    """One for all tests: there cannot be two in a process."""
+    """One for the tests of a file: there cannot be two in a process, and its event loop runs in the main
+    thread, where tests of other files have loops of their own."""
     found = pytest.importorskip("playwright.sync_api", reason="needs Playwright")
     if not CHROMIUM:
         pytest.skip("needs Chromium: apt-get install chromium")
@@ -107,7 +108,7 @@ def playwright() -> Iterator[Any]:
         yield driver
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(playwright: Any) -> Iterator[Any]:
     found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
     yield found

@@ -187,7 +187,7 @@ def test_the_history_is_listed_and_becomes_a_trace(box: Box, tmp_path: Path) -> 
     assert box("wait", job).code == 3
     row = box.json("history", "--name", "in-history", "--since", "1h")[0]
     assert (row["id"], row["phase"], row["exit_code"]) == (job, "failed", 4)
-    assert "in-hist" in box.well("history")
+    assert "in-h" in box.well("history")
     assert box.json("history", "--until", "2001-01-01") == []
     trace = tmp_path / "trace.csv"
     assert "dovetail compare" in box.well("history", "--trace", trace)
