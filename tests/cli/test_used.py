@@ -45,3 +45,35 @@ def test_the_report_of_a_week_tells_who_has_used_what(box: Box) -> None:
     assert {row["by"] for row in rows} == {"user", "tenant"}
     assert sum(int(row["jobs"]) for row in rows if row["by"] == "user") >= 1
     assert max(map(len, said.splitlines())) <= 100
+
+
+def test_a_report_since_before_1970_is_one_of_all_time(box: Box) -> None:
+    assert box.json("report", "--since", "30000d")["since"] == 0.0
+
+
+def test_a_report_until_then_names_both_ends(box: Box) -> None:
+    said = box.well("report", "--since", "2026-01-02", "--until", "2026-01-05 12:00")
+    heading = said.splitlines()[0]
+    assert heading.startswith("0 jobs ended from ")
+    assert "until " in heading
+    assert "12:00" in heading
+    week = box.json("report", "--until", "2026-01-08")["since"]
+    assert week == pytest.approx(box.json("report", "--since", "2026-01-01")["since"], abs=3601)
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("report", "--since", "2d", "--until", "5d"), "--since 2d is not before --until 5d"),
+        (("history", "--since", "2d", "--until", "5d"), "--since 2d is not before --until 5d"),
+        (("report", "--week", "--month"), "--week and --month exclude each other"),
+        (("report", "--week", "--since", "2d"), "--week and --since exclude each other"),
+        (("report", "--csv", "--json"), "--csv and --json exclude each other"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(
+    box: Box, words: tuple[str, ...], line: str
+) -> None:
+    said = box(*words)
+    assert (said.code, said.out) == (2, "")
+    assert line in said.err

@@ -58,7 +58,8 @@ def history(
     **only: str | None,
 ) -> None:
     """Jobs that have ended, the newest first."""
-    times = {"since": unix_time(since, "--since"), "until": unix_time(until, "--until")}
+    begin, end = time_range(since, until)
+    times = {"since": begin, "until": end}
     if trace is not None:
         _write_trace(client, trace, {**only, **times})
         return
@@ -90,6 +91,13 @@ def _write_trace(client: Client, path: str, only: Mapping[str, object]) -> None:
     click.echo(f"Wrote {counted(jobs, 'job')} to {path}.")
     if jobs:
         click.echo(f"What if? dovetail compare {path} --cluster {cluster} --policies fifo,srtf,las")
+
+
+def time_range(since: str | None, until: str | None) -> tuple[float | None, float | None]:
+    begin, end = unix_time(since, "--since"), unix_time(until, "--until")
+    if begin is not None and end is not None and begin >= end:
+        raise click.UsageError(f"--since {since} is not before --until {until}; nothing is between")
+    return begin, end
 
 
 def unix_time(text: str | None, option: str) -> float | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from dovetail.api.page_row import UsageRow, UsageTold
 from dovetail.api.wire import read
-from dovetail.cli.jobs.history import unix_time
+from dovetail.cli.jobs.history import time_range
 from dovetail.cli.reach import as_json, print_json, print_lines, with_client
 from dovetail.client.connection import Client
 from dovetail.text.counting import counted
@@ -22,8 +23,8 @@ _BY = ("user", "tenant")
 
 
 @click.command()
-@click.option("--week", "days", flag_value=7, type=int, default=7, help="The last 7 days.  [this]")
-@click.option("--month", "days", flag_value=30, type=int, help="The last 30 days.")
+@click.option("--week", is_flag=True, help="The last 7 days.  [unless --month or --since]")
+@click.option("--month", is_flag=True, help="The last 30 days.")
 @click.option(
     "--since", metavar="WHEN", help="Ended since: 2h, 7d, 2026-11-01, '2026-11-01 18:00'."
 )
@@ -36,7 +37,8 @@ _BY = ("user", "tenant")
 @with_client
 def report(
     client: Client,
-    days: int,
+    week: bool,
+    month: bool,
     since: str | None,
     until: str | None,
     by: str | None,
@@ -47,8 +49,13 @@ def report(
 
     Of jobs that ended in that time; by user and by tenant, unless --by says otherwise.
     """
-    begin = unix_time(since, "--since") or max(time.time() - days * _DAY_S, 0.0)
-    asked = {"since": begin, "until": unix_time(until, "--until"), "most": 0}
+    _one_of({"--week": week, "--month": month, "--since": since is not None})
+    _one_of({"--csv": as_csv, "--json": as_json})
+    begin, end = time_range(since, until)
+    if begin is None:
+        days = 30 if month else 7
+        begin = max((time.time() if end is None else end) - days * _DAY_S, 0.0)
+    asked = {"since": begin, "until": end, "most": 0}
     found = {
         own: read(UsageTold, client.get("/v1/page/usage", by=own, **asked))
         for own in ([by] if by else _BY)
@@ -58,12 +65,21 @@ def report(
     elif as_csv:
         click.echo(_csv(found), nl=False)
     else:
-        _print(found, begin, has_tenants=by is not None)
+        _print(found, begin, end, has_tenants=by is not None)
 
 
-def _print(found: dict[str, UsageTold], begin: float, has_tenants: bool) -> None:
-    told = next(iter(found.values()))
-    click.echo(f"{counted(told.total, 'job')} ended since {clock(begin, time.time())}.")
+def _one_of(given: Mapping[str, bool]) -> None:
+    names = [option for option, is_given in given.items() if is_given]
+    if len(names) > 1:
+        raise click.UsageError(f"{' and '.join(names[:2])} exclude each other; leave out one")
+
+
+def _print(found: dict[str, UsageTold], begin: float, end: float | None, has_tenants: bool) -> None:
+    told, now = next(iter(found.values())), time.time()
+    when = f"since {clock(begin, now)}"
+    if end is not None:
+        when = f"from {clock(begin, now)} until {clock(end, now)}"
+    click.echo(f"{counted(told.total, 'job')} ended {when}.")
     for by, own in found.items():
         if by == "tenant" and not has_tenants and {row.key for row in own.groups} <= {""}:
             continue  # nobody has named one
