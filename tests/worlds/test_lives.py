@@ -118,6 +118,32 @@ def test_a_job_that_is_to_move_while_it_is_brought_up_moves_then() -> None:
     assert (life.stands, life.work) == (HERE, Work.MOVE)
 
 
+@pytest.mark.parametrize("again", [HERE, THERE])
+def test_a_job_that_is_preempted_and_started_again_at_one_instant_gives_way_first(
+    again: Placement,
+) -> None:
+    life = at_work()
+    life.wish(Want.AWAY)
+    life.wish(Want.RUN, again)
+    assert life.work is Work.GIVE_WAY
+    life.busy = True
+    assert life.came(WorkOutcome.PARKED) is News.SAVED
+    assert stood(life) == (Place.PARKED, None, Work.BRING_UP)
+    life.bring_up(RUN, 1.0)
+    assert life.came(WorkOutcome.UP) is News.STARTED
+    assert stood(life) == (Place.AT_WORK, again, None)
+
+
+def test_a_job_that_is_given_other_gpus_while_it_is_brought_up_leaves_those_it_came_to() -> None:
+    life = Life(JobId("7"), Want.RUN, HERE)
+    life.bring_up(RUN, 1.0)
+    life.busy = True
+    life.wish(Want.AWAY)
+    life.wish(Want.RUN, THERE)
+    life.came(WorkOutcome.UP)
+    assert (life.stands, life.leaves_first, life.work) == (HERE, True, Work.GIVE_WAY)
+
+
 def test_who_ended_while_it_was_parked_is_over() -> None:
     life = at_work(Want.AWAY)
     life.busy = True
@@ -144,6 +170,7 @@ def test_whatever_comes_in_whatever_order_nobody_is_lost(data: st.DataObject) ->
         _one_piece_of_work(life, data)
         if life.work is Work.DROP:
             return
+        assert life.work or not life.is_leaving, "it keeps others off GPUs for good"
     life.wish(Want.END)
     for _ in range(3):
         _one_piece_of_work(life, data, is_last=True)

@@ -95,6 +95,7 @@ class Life:
         self.run: Run | None = None
         self.watched: Run | None = None  # whose end will be told
         self.moves = False  # it is to save itself and to go on where it is booked
+        self.sent_away = False  # from where it is at work, whatever was wanted since
         self.busy = False  # somebody is at work on its processes
         self.ended = False  # its main process has ended and we have not looked at it yet
         self.requeue = ""  # why it is to line up again once its processes have ended
@@ -110,12 +111,21 @@ class Life:
         return self.stands is not None and (self.want is not Want.RUN or self.stands != self.booked)
 
     @property
+    def leaves_first(self) -> bool:
+        """Is it at work where it was sent away from, or elsewhere than it is to run by now? One
+        decision may preempt a job and start it again."""
+        is_to_run = self.place is Place.AT_WORK and self.want is Want.RUN
+        return is_to_run and (self.sent_away or self.is_leaving)
+
+    @property
     def work(self) -> Work | None:
         """The next thing to do towards what is wanted, if nobody is at it already."""
         if self.busy or self.ended:
             return None
         if self.moves and self.place is Place.AT_WORK and self.want is Want.RUN:
             return Work.MOVE
+        if self.leaves_first:
+            return Work.GIVE_WAY
         return NEXT[self.want, self.place]
 
     # ---------------------------------------------------------------------------------- what is wanted
@@ -124,6 +134,8 @@ class Life:
         """Want this from now on. A job that is to be requeued ends its processes first."""
         self.booked = booked
         self.moves = False
+        if want is Want.AWAY and self.place is Place.AT_WORK:
+            self.sent_away = True
         if want is Want.END or not self.requeue:
             self.want = want
         self._check()
@@ -180,7 +192,7 @@ class Life:
         if after.leaves:
             self.stands = None
         if outcome not in (WorkOutcome.UP, WorkOutcome.CALLED_OFF):
-            self.moves = False
+            self.moves = self.sent_away = False
         news = after.news
         if after.want is not None and not self._turns_to(after.want, outcome):
             news = None

@@ -238,7 +238,8 @@ class ProcessStage:
 
     def _errand(self, life: Life, work: Work) -> Errand:
         track = self.view.tracks.get(life.job_id)
-        placement = None if work is Work.MOVE else life.booked  # it has nothing to do there yet
+        is_to_leave = work in (Work.GIVE_WAY, Work.MOVE)
+        placement = None if is_to_leave else life.booked  # it has nothing to do there yet
         return Errand(
             *(_id_of(life), work, self.order_for(life.job_id)),
             *(self.gpus_of(life.stands or life.booked), placement),

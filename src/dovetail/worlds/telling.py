@@ -175,7 +175,7 @@ class Teller:
     def _started(self, life: Life, track: Track | None, now: Seconds) -> list[Event]:
         """Once for each start: what was told a moment ago may not be recorded yet, such as that its
         GPUs are another's."""
-        if life.want is Want.AWAY or life.moves:
+        if life.want is Want.AWAY or life.moves or life.leaves_first:
             return []
         if track is None or track.phase is not Phase.STARTING or not life.start_is_news():
             return []
