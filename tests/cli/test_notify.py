@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from dovetail import notify
+from dovetail.notify.ways import sendmail
 from own_certificate import certificate, needs_openssl
 from typed_box import Box
 from waiting import until
@@ -289,6 +290,27 @@ def test_how_somebody_is_told_comes_last(box: Box) -> None:
     assert (said.code, "say of which jobs, then how" in said.err) == (2, True)
     said = box("notify", job, "pigeon")
     assert "notify: 'pigeon' is none of desktop, mail, webhook" in said.err
+    box.well("cancel", job)
+
+
+def test_who_asks_later_hears_where_it_will_be_told(box: Box, config: Path) -> None:
+    job, settings = box.sh("true", "--hold"), config / "dovetail" / "config.toml"
+    settings.write_text("[notify.mail]\nserver = '127.0.0.1'\nto = 'ann@example.org'\n")
+    told = box.well("notify", job, "mail", XDG_CONFIG_HOME=str(config))
+    assert told == f"You will be told of job {job}: end, by mail to ann@example.org.\n"
+    assert "of end, by mail (as your settings say)" in box.well("show", job)
+    for way in ("webhook", "command"):
+        said = box("notify", job, way, XDG_CONFIG_HOME=str(config))
+        assert (said.code, said.err.count("\n")) == (1, 1)
+        assert f"{way}: notify.{way} is not set in {settings}, so nobody would be told" in said.err
+    settings.write_text("[notify.mail]\nserver = '127.0.0.1'\n")
+    assert "notify.mail.to is not set" in box.well(
+        "notify", job, "mail", XDG_CONFIG_HOME=str(config)
+    )
+    settings.unlink()
+    said = box("notify", job, "mail:bob@example.org", XDG_CONFIG_HOME=str(config))
+    assert (said.code == 0) == (sendmail() is not None)
+    assert said.code == 0 or f"notify.mail.server is not set in {settings} and" in said.err
     box.well("cancel", job)
 
 

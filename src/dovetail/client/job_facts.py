@@ -9,6 +9,7 @@ from typing import Any
 from dovetail.api.forecast_row import Expected, Span
 from dovetail.api.job_row import ENDED, GpusHeld, JobDetails, JobRow, Report, UsedTold
 from dovetail.client.job_words import gpus_text, memory_text, number, reported
+from dovetail.notify.message import COMMAND, MAIL, WEBHOOK
 from dovetail.text.counting import numbers_text
 from dovetail.text.durations import duration_text
 from dovetail.text.promises import promise_text
@@ -17,6 +18,7 @@ from dovetail.text.tables import facts_table
 from dovetail.text.times import about, ago, clock, moment
 
 _LONGEST = 400
+_SET = (MAIL, WEBHOOK, COMMAND)  # ways whose address is in the settings of the user
 
 
 def details(row: JobRow, expected: Expected | None, now: float) -> list[str]:
@@ -152,10 +154,20 @@ def _told(row: JobDetails) -> Iterator[tuple[str, str]]:
             for kind, own in (spec.get("options") or {}).items()
         ),
     )
+    yield "messages", _messages(spec)
     yield "late cost", spec.get("late_cost") or ""
     yield "folder", row.workdir or ""
     yield "commit", row.commit or ""
     yield "log", row.log or ""
+
+
+def _messages(spec: Mapping[str, Any]) -> str:
+    """`of failure, by mail:ann@example.org`"""
+    if not spec.get("notify"):
+        return ""
+    on = ", ".join(spec.get("notify_on") or ["end"])
+    ways = [f"{way} (as your settings say)" if way in _SET else way for way in spec["notify"]]
+    return _cut(f"of {on}, by {', '.join(ways)}")
 
 
 def _cut(text: str) -> str:

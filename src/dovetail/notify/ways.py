@@ -112,8 +112,12 @@ def _by_mail(to: str, message: Message, settings: MailSettings) -> None:
         server.close()
 
 
+def sendmail() -> str | None:
+    return shutil.which("sendmail", path="/usr/sbin:/usr/lib:/usr/bin")
+
+
 def _by_sendmail(mail: EmailMessage) -> None:
-    program = shutil.which("sendmail", path="/usr/sbin:/usr/lib:/usr/bin")
+    program = sendmail()
     if program is None:
         raise CannotTell(
             "mail: no server is set (dovetail config: notify.mail.server) and there is no sendmail",
