@@ -17,7 +17,7 @@ import pytest
 import dovetail as dt
 from dovetail.core.entries import Submitted
 from dovetail.core.errors import BadInput
-from dovetail.results.intervals import interval
+from dovetail.results.intervals import figure_interval, interval
 from typed_box import Box
 
 ROOT = Path(__file__).parents[2]
@@ -156,6 +156,18 @@ def test_intervals_are_students() -> None:
     assert interval([1.0]).high == 1.0
     found = interval([1.0, 2.0, 3.0])  # 2 ± 4.30 / √3
     assert found.high - found.mean == pytest.approx(4.30 / 3**0.5)
+
+
+def test_an_interval_of_what_cannot_be_negative_begins_at_0_at_least() -> None:
+    found = figure_interval("p50_jct_s", [1.0, 900.0])
+    assert (found.low, found.mean) == (0.0, 450.5)
+    assert (
+        figure_interval("energy_cost", [1.0, 900.0]).low < 0
+    )  # prices of electricity fall below 0
+    runs = [dt.simulate(dt.generate_trace(**SMALL), "2x8", policy) for policy in ("fifo", "srtf")]
+    own = dt.Comparison({"both": runs})
+    assert own.figure("both", "p50_jct_s").low == 0.0
+    assert _dictionaries(own.table())[0]["p50_jct_s_low"] == 0.0
 
 
 def test_mistakes_are_one_line() -> None:

@@ -22,8 +22,8 @@ from dovetail.library.trace_files import TraceGiven, as_trace
 from dovetail.results.intervals import (
     MeanInterval,
     difference,
+    figure_interval,
     figure_of,
-    interval,
     least,
     mean_figures,
 )
@@ -45,7 +45,7 @@ class Comparison:
         return tuple(self.runs)
 
     def figure(self, policy: str, name: str) -> MeanInterval:
-        return interval(self._values(policy, name))
+        return figure_interval(name, self._values(policy, name))
 
     def difference(self, policy: str, other: str, name: str = "mean_jct_s") -> MeanInterval:
         """How much more the first has than the second, seed by seed: an interval without 0 says

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan, nan, sqrt
 from statistics import fmean, stdev
 
@@ -13,6 +13,7 @@ _STUDENT = (
     *(2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10, 2.09, 2.09),
 )
 _OF_FINISHED = ("mean_jct_s", "p50_jct_s", "p90_jct_s", "p99_jct_s")
+_MAY_BE_NEGATIVE = ("energy_cost", "total_cost")  # as prices of electricity may
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,13 @@ def interval(given: Sequence[float]) -> MeanInterval:
     return MeanInterval(mean, mean - half, mean + half)
 
 
+def figure_interval(name: str, values: Sequence[float]) -> MeanInterval:
+    """Of a figure of runs: not below 0 where no run can be."""
+    own = interval(values)
+    is_signed = name in _MAY_BE_NEGATIVE or any(value < 0 for value in values)
+    return own if is_signed else replace(own, low=max(own.low, 0.0))
+
+
 def difference(values: Sequence[float], others: Sequence[float]) -> MeanInterval:
     """How much more the first are than the others, pair by pair: an interval without 0 says that one
     side has less on jobs like these."""
@@ -81,7 +89,7 @@ def mean_figures(
     found: dict[str, float | None] = {}
     for name, value in summaries[0].items():
         if isinstance(value, int | float):
-            own = interval([figure_of(summary, name) for summary in summaries])
+            own = figure_interval(name, [figure_of(summary, name) for summary in summaries])
             ends = {name: own.mean, f"{name}_low": own.low, f"{name}_high": own.high}
             found |= {key: None if isnan(end) else end for key, end in ends.items()}
     return found
