@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from dovetail.core.entries import Resize, Start
 from dovetail.core.model import Job, JobId, Node
@@ -30,7 +31,7 @@ class KindSpeeds:
         return self.speeds[kind]
 
 
-def gang(name: str, slow: float, gpus: int = 1, **more: float) -> Claimant:
+def gang(name: str, slow: float, gpus: int = 1, **more: Any) -> Claimant:
     """At speed 1 on the fast kind."""
     ways = [GpuWay(FAST, gpus, 1.0), GpuWay(SLOW, gpus, slow)]
     return Claimant(JobId(name), ways, 100.0, **more)
