@@ -372,6 +372,44 @@ def test_a_study_tells_of_its_best_trials_and_its_end(box: Box, tmp_path: Path) 
         assert not any("Job" in own["text"] for own in hook.taken)
 
 
+def test_who_tells_ends_with_the_daemon_and_what_was_not_told_is_told_by_the_next(
+    tmp_path: Path,
+) -> None:
+    """Once: a program that went on would tell it beside that of the next daemon."""
+    own = Box(tmp_path / "home")
+    settings = {"XDG_CONFIG_HOME": str(tmp_path)}
+    (tmp_path / "dovetail").mkdir()
+    begun = tmp_path / "begun"
+    (tmp_path / "dovetail" / "config.toml").write_text(
+        f"[notify]\ncommand = ['sh', '-c', 'echo $$ >> {begun}; exec sleep 19']\n"
+    )
+    own.well("up", "--slots", 1, **settings)
+    own.sh("true", "--notify", "command")
+    until(lambda: begun.exists() and begun.read_text().endswith("\n"))
+    own.well("down")
+    down_at = time.monotonic()
+    until(lambda: not _lives(begun.read_text().split()[0]))
+    assert time.monotonic() - down_at < 10  # by itself it takes 19
+    own.well("up", "--slots", 1, **settings)
+    until(lambda: begun.read_text().count("\n") == 2)
+    own.well("down", "--cancel")
+    until(lambda: not _lives(begun.read_text().split()[1]))
+
+
+def test_a_last_message_is_told_before_the_daemon_is_down(tmp_path: Path) -> None:
+    own = Box(tmp_path / "home")
+    with webhook() as hook:
+        own.well("up", "--slots", 1)
+        own.sh("sleep 600", "--notify", hook.url)
+        own.well("down", "--cancel")
+        assert len(hook.taken) == 1
+        assert not list((own.home / "outbox").iterdir())
+
+
+def _lives(process: str) -> bool:
+    return Path("/proc", process).exists()
+
+
 @needs_openssl
 def test_mail_goes_by_tls_to_a_server_that_is_trusted_and_to_no_other(
     box: Box, config: Path, tmp_path: Path

@@ -276,6 +276,7 @@ class Daemon:
             except (PolicyBroke, IllegalEntry) as error:
                 self._replace_policy(error)
         self.upkeep.stop()
+        self.messages.finish()
         self.services.stop_keeping()
         self.replays.close()
         if self._attendant is not None:

@@ -43,6 +43,7 @@ PROGRAM: Final = str(Path(notify.__file__).with_name("__main__.py"))
 AFTER_END: Final = "after-end"  # the administrator's program for it, in the folder of hooks
 _LONGEST_S = 300.0
 _ON_DISK_WITHIN_S = 2.0
+_LAST_WITHIN_S = 2.0
 _LOOK_AGAIN_S = 0.01
 _MANY = 5  # of one user that wait: they are told together
 
@@ -87,6 +88,12 @@ class Messages:
         """Messages that an earlier daemon has left are told as well."""
         self._outbox.take_up()
         threading.Thread(target=self._work, name="messages", daemon=True).start()
+
+    def finish(self) -> None:
+        """What happened at the last is told, if that is quick; the rest by the next daemon."""
+        until = monotonic() + _LAST_WITHIN_S
+        while monotonic() < until and not (self._queue.empty() and self._outbox.is_empty()):
+            sleep(_LOOK_AGAIN_S)
 
     # ---------------------------------------------------------------------------- on the loop
 
@@ -171,6 +178,9 @@ class Outbox:
             file.write(message.to_json())
         self._hand_on(path, message.user)
 
+    def is_empty(self) -> bool:
+        return not any(self._folder.glob("*.json"))
+
     def _hand_on(self, path: Path, user: str) -> None:
         if user not in self._waiting:
             queue = self._waiting[user] = SimpleQueue[Path]()
@@ -205,7 +215,7 @@ class Outbox:
 def tell_as(
     account: UserAccount | None, message: Message, again_after_s: Sequence[float] = AGAIN_AFTER_S
 ) -> str:
-    """By a program with the rights of that user (None: ours); what went wrong, or ""."""
+    """By a program with the rights of that user (None: ours), ended with us; what went wrong, or ""."""
     who = None if account is None else asdict(account)
     given = {"account": who, "message": message.to_json(), "again_after_s": list(again_after_s)}
     try:

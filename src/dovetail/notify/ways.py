@@ -160,7 +160,6 @@ def _run(words: list[str], given: bytes, variables: Mapping[str, str]) -> None:
             stderr=subprocess.PIPE,
             timeout=PATIENCE_S,
             check=False,
-            start_new_session=True,
         )
     except (FileNotFoundError, PermissionError) as error:
         raise CannotTell(f"{words[0]}: {error.strerror}", for_good=True) from None
