@@ -192,6 +192,17 @@ def test_a_study_nobody_knows_is_one_line(home: Path) -> None:
             assert said.err.count("\n") == 1
 
 
+def test_a_study_without_a_name_is_one_line_and_nothing_is_asked(home: Path) -> None:
+    daemon = StudyDaemon(at(0))
+    with serving(daemon, home) as box:
+        for words in (["show", ""], ["stop", ""], ["extend", "", 1], ["cancel", " "]):
+            said = box("study", *words)
+            assert (said.code, said.out) == (1, "")
+            assert said.err.startswith(f"dovetail: there is no study {words[1]!r}")
+            assert said.err.count("\n") == 1
+    assert daemon.asked == []
+
+
 def test_a_file_that_is_no_study_is_one_line(tmp_path: Path, home: Path) -> None:
     (tmp_path / "list.yaml").write_text("- a\n- b\n")
     with serving(StudyDaemon(at(0)), home) as box:

@@ -15,6 +15,8 @@ from dovetail.text.tables import Column, clean, has_colours, table
 
 
 def path_of(name: str) -> str:
+    if not name.strip():
+        raise BadInput(f"there is no service {name!r}; `dovetail services` shows them")
     return f"/v1/services/{quote(name, safe='')}"
 
 

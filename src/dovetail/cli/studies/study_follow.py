@@ -25,6 +25,7 @@ from dovetail.client.study_rows import (
     tells_counts,
     value_text,
 )
+from dovetail.core.errors import BadInput
 from dovetail.text.durations import duration_text
 from dovetail.text.tables import clean, has_colours, width
 
@@ -33,6 +34,8 @@ _PATIENCE = 5.0  # a study that takes long to tell is asked for less often
 
 
 def path_of(name: str) -> str:
+    if not name.strip():
+        raise BadInput(f"there is no study {name!r}; `dovetail study list` shows them")
     return f"/v1/studies/{quoted(name)}"
 
 
