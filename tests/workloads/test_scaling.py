@@ -32,6 +32,25 @@ def test_nobody_needs_no_replica_and_one_who_waits_needs_one() -> None:
     assert rule.wanted(load(queued=0.5), DESIGN).replicas == 1
 
 
+def test_the_reason_names_what_the_need_rests_on() -> None:
+    rule = make_rule("reactive")
+    told = [
+        rule.wanted(seen, DESIGN).reason.partition(" (")[0]
+        for seen in (
+            load(in_flight=0.14),
+            load(queued=2.0),
+            load(3.0, in_flight=1.4, queued=0.7),
+            load(10.0, 0.07, in_flight=0.5, queued=0.7),
+        )
+    ]
+    assert told == [
+        "0.14 requests in work need 0.2",
+        "2 requests waiting need 2.9",
+        "1.4 requests in work and 0.7 waiting need 3.0",
+        "10 requests a second at 70 ms and 0.7 waiting need 2.0",
+    ]
+
+
 def test_one_more_is_added_while_answers_are_later_than_the_slo() -> None:
     found = make_rule("reactive:target=1").wanted(load(10.0, 0.1, tail_s=0.4, awake=2), DESIGN)
     assert found.replicas == 3

@@ -69,10 +69,7 @@ def wish_for(rate: float, load: SeenLoad, design: ServiceDesign, target: float) 
     if not busy:
         return Wish(0, "nobody asks")
     need = busy / (design.at_once * target)
-    told = (
-        f"{rate:.3g} requests a second need {need:.1f} at {load.service_s * 1e3:.0f} ms "
-        f"({design.at_once} at once, {target:.0%} busy)"
-    )
+    told = _told(rate, load, need) + f" ({design.at_once} at once, {target:.0%} busy)"
     is_late = design.slo_s is not None and load.tail_s > design.slo_s >= load.service_s
     if is_late and load.awake >= need:  # more help only if one alone is not too slow
         assert design.slo_s is not None
@@ -80,6 +77,22 @@ def wish_for(rate: float, load: SeenLoad, design: ServiceDesign, target: float) 
         told += f", and one more since {design.percentile:g} of 100 answers took {late}"
         need = max(need, load.awake) + 1
     return Wish(max(ceil(need - _ROUNDING), 1), told)
+
+
+def _told(rate: float, load: SeenLoad, need: float) -> str:
+    """What the need rests on: who comes, or who is in work, and who waits."""
+    at = f" at {load.service_s * 1e3:.0f} ms"
+    comes = rate * load.service_s
+    if not load.queued and comes >= load.in_flight:
+        return f"{rate:.3g} requests a second need {need:.1f}{at}"
+    parts = []
+    if comes and comes >= load.in_flight:
+        parts = [f"{rate:.3g} requests a second{at}"]
+    elif load.in_flight:
+        parts = [f"{load.in_flight:.3g} requests in work"]
+    if load.queued:
+        parts.append(f"{load.queued:.3g}{'' if parts else ' requests'} waiting")
+    return f"{' and '.join(parts)} need {need:.1f}"
 
 
 def check_part(value: float, name: str) -> None:
