@@ -47,6 +47,15 @@ def test_the_report_of_a_week_tells_who_has_used_what(box: Box) -> None:
     assert max(map(len, said.splitlines())) <= 100
 
 
+def test_csv_of_the_history_keeps_to_a_limit(box: Box) -> None:
+    for _ in range(3):
+        box.in_phase(box.submit("--name", "short", "--", "true"), "finished")
+    rows = [*csv.DictReader(io.StringIO(box.well("history", "--csv")))]
+    assert len(rows) >= 3
+    limited = [*csv.DictReader(io.StringIO(box.well("history", "--csv", "--limit", 2)))]
+    assert limited == rows[:2]
+
+
 def test_a_report_since_before_1970_is_one_of_all_time(box: Box) -> None:
     assert box.json("report", "--since", "30000d")["since"] == 0.0
 

@@ -40,17 +40,17 @@ _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 6048
     "--since", metavar="WHEN", help="Ended since: 2h, 7d, 2026-11-01, '2026-11-01 18:00'."
 )
 @click.option("--until", metavar="WHEN", help="Ended before.")
-@click.option("--limit", type=click.IntRange(1, MOST_ROWS), default=_SHOWN, show_default=True)
+@click.option("--limit", type=click.IntRange(1, MOST_ROWS), help="[50; of --csv: all]")
 @click.option("-o", "columns", metavar="COL,COL", help="Columns, such as id,name,ran,exit.")
 @click.option("--trace", metavar="FILE", help="Write them as a trace (.csv, .jsonl) to simulate.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV instead, of all of them.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV instead, of all unless --limit.")
 @as_json
 @with_client
 def history(
     client: Client,
     since: str | None,
     until: str | None,
-    limit: int,
+    limit: int | None,
     columns: str | None,
     trace: str | None,
     as_csv: bool,
@@ -64,18 +64,19 @@ def history(
         _write_trace(client, trace, {**only, **times})
         return
     if as_csv:
-        asked: dict[str, Any] = {**only, **times}
+        asked: dict[str, Any] = {**only, **times, "most": limit}
         for piece in client.stream("/v1/page/usage.csv", **asked):
             sys.stdout.buffer.write(piece)
         return
     shown = chosen(columns, HISTORY)
-    rows = ended(client, limit, **only, **times)
+    most = limit or _SHOWN
+    rows = ended(client, most, **only, **times)
     if as_json:
         print_json(rows)
         return
     print_lines(table(shown, [ListedJob(row) for row in rows], colours=has_colours()))
-    if len(rows) == limit:
-        click.echo(f"… there may be more than {limit:,}: --limit N shows them", err=True)
+    if len(rows) == most:
+        click.echo(f"… there may be more than {most:,}: --limit N shows them", err=True)
 
 
 def _write_trace(client: Client, path: str, only: Mapping[str, object]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from itertools import islice
 from typing import Annotated, Any
 
 from fastapi import Depends, Query, Response
@@ -94,10 +95,14 @@ def _share_out(daemon: AskedDaemon, wanted: WantedJobs, groups: list[UsageRow]) 
     response_class=Response,
     responses={200: {"content": {"text/csv": {}}}, **problems(503)},
 )
-def usage_as_csv(daemon: AskedDaemon, wanted: Which) -> Response:
-    """The ended jobs as a table for a spreadsheet."""
+def usage_as_csv(
+    daemon: AskedDaemon,
+    wanted: Which,
+    most: Annotated[int, Query(ge=1, le=MOST_JOBS)] = MOST_JOBS,
+) -> Response:
+    """The ended jobs as a table for a spreadsheet, the newest first."""
     return StreamingResponse(
-        as_csv(rows_of(daemon.service, wanted)),
+        as_csv(islice(rows_of(daemon.service, wanted), most)),
         media_type="text/csv",
         headers={"content-disposition": 'attachment; filename="dovetail-jobs.csv"'},
     )
