@@ -181,6 +181,27 @@ def test_mistakes_are_one_line() -> None:
         dt.simulate(trace, "2x8", "fifo").by("nose")
 
 
+class _Deciding:
+    def __init__(self, decided: Any) -> None:
+        self.decided = decided
+
+    def decide(self, view: object) -> Any:
+        return self.decided
+
+
+@pytest.mark.parametrize("given", [_Deciding, None, object(), [_Deciding([])]])
+def test_what_is_no_policy_is_told_what_one_is(given: Any) -> None:
+    with pytest.raises(BadInput, match=r"is no policy; give an object with decide\(view\)"):
+        dt.simulate(dt.generate_trace(**SMALL), "2x8", given)
+
+
+@pytest.mark.parametrize("decided", [None, ["start"], 5])
+def test_a_policy_that_decides_no_actions_is_told(decided: Any) -> None:
+    expected = re.escape("policy '_deciding': decide must return actions")
+    with pytest.raises(BadInput, match=expected):
+        dt.compare(dt.generate_trace(**SMALL), "2x8", [_Deciding(decided)])
+
+
 def test_an_error_of_a_function_is_raised_where_its_result_is_asked_for(
     box: Box, tmp_path: Path
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -22,6 +21,7 @@ from dovetail.core.loop import Policy, run
 from dovetail.core.model import Interruption, Node, Seconds, Tenant
 from dovetail.core.state import State
 from dovetail.core.view import IndexSpec, View
+from dovetail.experiments.given_policy import GivenPolicy, name_of
 from dovetail.extras import needed_by
 from dovetail.models.cost import Costs, rates_of
 from dovetail.models.counted import counting
@@ -238,7 +238,7 @@ def simulate(
 ) -> RunRecord:
     """Run the policy, named or given, to the end. Every job is accounted for, or this fails."""
     state = State()
-    if isinstance(policy, str):
+    if is_named := isinstance(policy, str):
         experiment = experiment.under(policy)
         decider = experiment.policy(policy, state)
     else:
@@ -246,6 +246,7 @@ def simulate(
     world = experiment.world()
     counting = getattr(decider, "counting", None)
     counted = counting() if callable(counting) else None
+    deciding = counted or decider
     outcomes = Outcomes(rows, progress)
     charges = Charges(experiment.charged())
     state.index(outcomes)
@@ -254,7 +255,7 @@ def simulate(
         state.index(watching)
     with _without_garbage_collection(), _journal_to(journal) as write, _blaming(policy, state):
         began = process_time()
-        run(world, [counted or decider], state, write)
+        run(world, [deciding if is_named else GivenPolicy(policy, deciding)], state, write)
         cpu_seconds = process_time() - began
     _check_all_ended(state, len(experiment.arrivals), outcomes.ended, policy)
     summary = summarise(policy, outcomes, charges, state, cpu_seconds)
@@ -262,11 +263,6 @@ def simulate(
         summary = {**summary, **counted.figures()}
     nodes, refusals = list(state.room.nodes), outcomes.refusals
     return RunRecord(policy, summary, nodes, outcomes.jobs, outcomes.stints, refusals)
-
-
-def name_of(policy: Policy) -> str:
-    """Of an object: as its class would be called if it were in the catalogue."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", type(policy).__name__).lower()
 
 
 def _check_all_ended(state: State, submitted: int, ended: int, policy: str) -> None:
