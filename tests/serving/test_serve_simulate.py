@@ -166,3 +166,19 @@ def test_training_has_a_table_of_its_own(here: Path) -> None:
     assert "trained GPU-h" in head
     wrong = complaint("poisson:rate=9", "--training", "jobs.csv", "--interruption-cost", "x")
     assert wrong == "--interruption-cost 'x': give seconds, such as 30 or 5/20"
+
+
+def test_options_that_would_change_nothing_are_refused(here: Path) -> None:
+    wrong = complaint("poisson:rate=9", "--interruption-cost", "5")
+    assert wrong == "--interruption-cost is of training jobs; give them with --training TRACE"
+    wrong = complaint("poisson:rate=9", "--gpu-price", "T4=1")
+    assert wrong == "--gpu-price 'T4=1': the cluster has no T4; it has gpu"
+
+
+def test_a_training_job_that_can_never_start_is_told(here: Path) -> None:
+    (here / "jobs.csv").write_text("job_id,submit_s,duration_s,gpus\na,0,3,1\nb,0,900,9\n")
+    found = typed("poisson:rate=50:seconds=5", "--training", "jobs.csv")
+    assert "job 'b' can never start: it needs 9 GPUs, and the cluster has 4" in found.output
+    quiet = typed("poisson:rate=50:seconds=5", "--training", "jobs.csv", "--json")
+    assert "job 'b' can never start" in quiet.stderr
+    json.loads(quiet.stdout)

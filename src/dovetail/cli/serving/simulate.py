@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import click
 
 from dovetail.core.errors import BadInput
 from dovetail.experiments.files import REPORT, SUMMARY, named
+from dovetail.text.counting import counted
+
+_TOLD = 5  # jobs that can never start
 
 
 @click.command()
@@ -26,10 +30,9 @@ from dovetail.experiments.files import REPORT, SUMMARY, named
 @click.option("--training", metavar="TRACE", help="Jobs that run on the GPUs that no replica has.")
 @click.option(
     "--interruption-cost",
-    default="1/1",
-    show_default=True,
     metavar="[SAVE/]RESTORE",
-    help="Seconds to suspend a training job, and to resume it. For jobs that name none.",
+    help="Seconds to suspend a training job, and to resume it; 1/1 unless it is said. For jobs that "
+    "name none.",
 )
 @click.option("--seed", default=0, show_default=True, help="Of requests that are made by chance.")
 @click.option("--out", metavar="FOLDER", callback=named, help="For summary.json and report.html.")
@@ -56,8 +59,10 @@ def simulate(requests: str, policies: str, out: Path | None, as_json: bool, **mo
         _write(out, scene, outcomes, source.name)
     if as_json:
         click.echo(json.dumps(rows))
+        _tell_too_large(scene, err=True)
         return
     click.echo(table(rows))
+    _tell_too_large(scene, err=False)
     if out:
         click.echo(f"\nReport: {(out / REPORT).resolve()}")
 
@@ -82,7 +87,7 @@ def _scene(
     cluster: str,
     gpu_price: tuple[str, ...],
     training: str | None,
-    interruption_cost: str,
+    interruption_cost: str | None,
     seed: int,
 ) -> Any:
     from dovetail.jobfiles.served_models import read_services
@@ -95,7 +100,10 @@ def _scene(
     nodes = read_cluster(cluster)
     prices = _prices(gpu_price)
     usual = prices.pop("", 1.0)
-    jobs = _jobs(training, interruption_cost) if training else []
+    _check_kinds(prices, {node.kind for node in nodes})
+    if interruption_cost is not None and training is None:
+        raise BadInput("--interruption-cost is of training jobs; give them with --training TRACE")
+    jobs = _jobs(training, interruption_cost or "1/1") if training else []
     scene = ServingScene(models, nodes, prices, usual, jobs)
     check_slos(models, scene.gpus)
     return scene, source_of(requests, models, seed)
@@ -107,6 +115,34 @@ def _jobs(trace: str, interruption_cost: str) -> list[Any]:
     from dovetail.traces.readers.formats import read
 
     return with_interruption_cost(read(trace).arrivals, *interruption(interruption_cost))
+
+
+def _check_kinds(prices: Mapping[str, float], kinds: set[str]) -> None:
+    for kind, price in prices.items():
+        if kind not in kinds:
+            has = ", ".join(sorted(kinds))
+            raise BadInput(
+                f"--gpu-price '{kind}={price:g}': the cluster has no {kind}; it has {has}"
+            )
+
+
+def _tell_too_large(scene: Any, err: bool) -> None:
+    """Training jobs that no state of the cluster has room for: the first few."""
+    lines = [line for own in scene.training if (line := _too_large(own.job, scene.gpus))]
+    for line in lines[:_TOLD]:
+        click.echo(line, err=err)
+    if len(lines) > _TOLD:
+        click.echo(f"and {len(lines) - _TOLD} more", err=err)
+
+
+def _too_large(job: Any, gpus: tuple[str, ...]) -> str:
+    able = [kind for kind in gpus if not job.kinds or kind in job.kinds]
+    most = max([able.count(kind) for kind in set(able)], default=0)
+    if job.gpus <= most:
+        return ""
+    needs = counted(job.gpus, "GPU") + f" of {' or '.join(sorted(job.kinds))}" * bool(job.kinds)
+    has = f"{most}{' of one kind' * (len(set(able)) > 1)}"
+    return f"job {job.id!r} can never start: it needs {needs}, and the cluster has {has}"
 
 
 def _prices(given: tuple[str, ...]) -> dict[str, float]:
