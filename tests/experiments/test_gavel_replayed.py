@@ -1,6 +1,7 @@
 """Gavel's own runs, job by job, where its results are at hand."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,8 @@ def test_the_rounds_are_equal_with_pairs_of_jobs_on_the_gpus_of_one() -> None:
 
 def test_the_short_form_of_a_trace_is_the_same() -> None:
     long, short = experiment("c40"), experiment("c40", suffix="csv")
-    assert [a.job for a in long.arrivals] == [a.job for a in short.arrivals]
+    without_commands = [replace(a.job, alike=()) for a in long.arrivals]  # the short form has none
+    assert without_commands == [a.job for a in short.arrivals]
     with open(Path(GOLDEN) / "traces" / "c40.csv", encoding="utf-8") as file:
         assert [a.work_s for a in short.arrivals] == [a.work_s for a in long.arrivals]
         assert len(list(csv.DictReader(file))) == 40
