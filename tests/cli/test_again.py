@@ -130,7 +130,7 @@ def test_a_held_job_waits_until_it_is_released(box: Box) -> None:
     job = box.sh("true", "--hold")
     told = f"held by its user; dovetail release {job}"
     assert box.json("show", job)["reason"] == told
-    assert told in box.well("queue")
+    assert "held by its user" in box.well("queue")  # as much of it as the terminal has room for
     assert told in box.well("why", job)
     box.well("pause", job)
     assert box.json("show", job)["reason"] == told

@@ -195,7 +195,10 @@ def test_out_holds_summary_jobs_journal_and_report(typed: Type, jobs: Path, tmp_
     with open(out / "jobs.csv", newline="") as file:
         header, *rows = list(csv.reader(file))
     assert ",".join(header) == JOB_COLUMNS
-    assert sorted(rows) == [
+    slowdowns = {row[0]: float(row[-2]) for row in rows}
+    assert slowdowns == {"long": 1.3, "short": 1.0, "wide": 1.0}  # completion over the job's length
+    assert all(float(row[-1]) > 0 for row in rows)  # fairness: see tests/experiments
+    assert sorted(row[:-2] for row in rows) == [
         [
             "long",
             "ann",
