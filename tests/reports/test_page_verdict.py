@@ -96,7 +96,7 @@ def test_a_column_of_the_terminals_table_has_one_unit() -> None:
     counts: dict[str, float | int | str] = dict.fromkeys(
         ("finished", "preemptions", "failed", "cancelled", "refused", "jobs"), 0
     )
-    counts["finished"] = 1  # a mean of no job is not told
+    counts["finished"] = counts["jobs"] = counts["started"] = 1  # a mean of no job is not told
     rows = [
         {"policy": name, "gpu_utilisation": 0.5, **dict.fromkeys(keys, seconds), **counts}
         for name, seconds in (("a", 100.0), ("b", 9000.0), ("c", 400_000.0))
