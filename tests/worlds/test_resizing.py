@@ -170,6 +170,7 @@ class Halves:
     done_s: float = 0.0
     began: float = 0.0
     gpus: int = 0
+    heeds_leaving = False
 
     @property
     def speed(self) -> float:

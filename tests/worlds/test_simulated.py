@@ -1,7 +1,7 @@
 """The simulated world, checked by hand: what interruption, failure, speed and sharing cost."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
@@ -18,6 +18,7 @@ from dovetail.core.entries import (
     Paced,
     Preempt,
     Refuse,
+    Reported,
     Start,
     Submitted,
     Wake,
@@ -30,6 +31,7 @@ from dovetail.core.state import State
 from dovetail.core.track import Phase
 from dovetail.core.view import View
 from dovetail.experiments.experiment import Experiment, simulate
+from dovetail.models.counted import counting
 from dovetail.models.failures import NodeFailures
 from dovetail.models.speed import by_kind_and_placement, same_for_all_pairs
 from dovetail.testing import arrival, nodes, placement, run_trace
@@ -464,6 +466,18 @@ def test_a_pair_runs_at_its_measured_speed_and_the_one_left_at_full_speed() -> N
         "b",
         1.0,
     )
+
+
+def test_jobs_that_count_their_steps_share_a_gpu_as_others_do() -> None:
+    plain = [arrival("a", 0.0, 6.0), arrival("b", 0.0, 120.0)]
+    named = [replace(own, job=replace(own.job, amount=10.0)) for own in plain]
+    told = [
+        run_trace(Pair(), jobs, nodes(1, 1), interference=same_for_all_pairs(0.6))
+        for jobs in (plain, counting(named, lambda job, here, there: 1.0))
+    ]
+    assert told[0].ends_at == {"a": 10.0, "b": 124.0}
+    assert told[1].ends_at == told[0].ends_at
+    assert [entry.job_id for entry in told[1].of(Reported)] == ["b"]
 
 
 def test_the_speed_of_a_pair_may_differ_for_the_two() -> None:

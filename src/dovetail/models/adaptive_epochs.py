@@ -72,6 +72,8 @@ class _Piece(NamedTuple):
 class AdaptiveCourse:
     """Where a run is, how fast it goes there, and what it knows of itself."""
 
+    heeds_leaving: Final = False  # it goes as fast beside others
+
     def __init__(self, own: AdaptiveRun) -> None:
         self._own: Final = own
         self._run: Final = own.run

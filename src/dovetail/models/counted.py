@@ -32,6 +32,8 @@ class Counted:
 class CountedCourse:
     """Tells its steps once in each place: from then on they follow from the time."""
 
+    heeds_leaving: Final = True
+
     def __init__(self, terms: Counted) -> None:
         self._terms: Final = terms
         self._left_s = terms.work_s

@@ -30,6 +30,10 @@ class Course(Protocol):
     """One job's way through its work. Kept by the simulator alone."""
 
     @property
+    def heeds_leaving(self) -> bool:
+        """Does it go faster at once when somebody leaves its GPUs?"""
+
+    @property
     def speed(self) -> float:
         """How fast it goes now, in seconds of its `work_s` a second; 0: nobody is to be told."""
 

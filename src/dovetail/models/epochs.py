@@ -136,6 +136,8 @@ class Training:
 class EpochCourse:
     """Where a run is, and how fast it goes there."""
 
+    heeds_leaving: Final = False  # it goes as fast beside others
+
     def __init__(self, run: TrainingRun) -> None:
         self._run: Final = run
         self._done: Final = run.application.curves.progress

@@ -69,6 +69,8 @@ class Leased:
 class LeasedCourse:
     """Every time it is given GPUs, or the same once more, it has one lease."""
 
+    heeds_leaving: Final = False  # a lease is worked off at one rate
+
     def __init__(self, terms: Leased) -> None:
         self._terms: Final = terms
         self._left = float(terms.steps)

@@ -338,12 +338,11 @@ class Stints:
     def _slow_neighbours(
         self, events: list[Event], life: SimulatedJob, placement: Placement, left: bool = False
     ) -> None:
-        """Someone came or went: the others on these GPUs run at another speed from now on; on a course
-        they go on as they were told, if somebody left."""
+        """Someone came or went: the others on these GPUs run at another speed from now on."""
         seen: list[SimulatedJob] = []
         for gpu in gpus_of(placement):
             for other in self._sharers.get(gpu, ()):
-                if left and other.course is not None:
+                if left and other.course is not None and not other.course.heeds_leaving:
                     continue
                 if other is not life and other not in seen:
                     seen.append(other)
