@@ -74,6 +74,11 @@ def test_what_changed_in_the_folder_is_said(box: Box, tmp_path: Path) -> None:
     git("add", ".")
     git("commit", "-qm", "two")
     assert "1 commit after" in box.well("again", job)
+    second = box.well("again", "-q", job).strip()
+    at = subprocess.run(
+        ["git", "-C", tmp_path, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
+    )
+    assert box.json("show", second)["commit"] == at.stdout.strip()  # where it is now
 
 
 def test_a_job_waits_for_the_end_of_another_however_that_is(box: Box) -> None:
@@ -105,7 +110,7 @@ def test_a_job_runs_only_if_another_fails(box: Box, tmp_path: Path) -> None:
 def test_a_job_begins_when_its_time_has_come_and_not_before(box: Box) -> None:
     asked_at = time.time()
     job = box.sh("true", "--begin", "+2s")
-    assert re.fullmatch(r"begins (\w{3} )?\d\d:\d\d", box.json("show", job)["reason"])
+    assert re.fullmatch(r"begins (\d+ \w{3} )?\d\d:\d\d", box.json("show", job)["reason"])
     row = box.in_phase(job, "finished")
     assert row["started_at"] >= asked_at + 2
     later = box.sh("true", "--begin", "+3h")

@@ -194,6 +194,17 @@ def test_the_history_is_listed_and_becomes_a_trace(box: Box, tmp_path: Path) -> 
     box.well("simulate", trace, "--cluster", "1x2", "--policy", "fifo")
 
 
+def test_the_history_of_failed_jobs_alone_is_listed_and_written(box: Box, tmp_path: Path) -> None:
+    failed, well = box.sh("exit 4", "--name", "sorted-out"), box.sh("true", "--name", "sorted-out")
+    assert box("wait", failed, well).code == 3
+    asked = ("history", "--name", "sorted-out")
+    assert [row["id"] for row in box.json(*asked, "--phase", "failed")] == [failed]
+    assert [row["id"] for row in box.json(*asked, "--phase", "finished")] == [well]
+    assert len(box.json(*asked)) == 2
+    assert len(box.well(*asked, "--csv", "--phase", "failed").splitlines()) == 2
+    assert "Wrote 1 job to" in box.well(*asked, "--phase", "failed", "--trace", tmp_path / "a.csv")
+
+
 def test_nodes_policy_and_tenants(box: Box) -> None:
     (node,) = box.json("nodes")
     assert [gpu["index"] for gpu in node["gpus"]] == [0, 1]

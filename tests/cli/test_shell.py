@@ -285,11 +285,12 @@ def test_exec_ends_with_its_job(box: Box) -> None:
 
 
 def test_attach_to_a_job_without_a_terminal_shows_what_it_prints(box: Box) -> None:
-    job = box.sh("echo begun; sleep 600")
+    job = box.sh("echo first; echo second; echo begun; sleep 600")
     box.in_phase(job, "running")
     terminal = Terminal(box.command("attach", job))
     terminal.until("has no terminal")
     terminal.until("begun")
+    assert b"first\r\nsecond\r\nbegun" in terminal.seen  # each line begins at the left
     terminal.type("ignored\x1d")
     assert code_of(terminal) == 0
     box.well("cancel", job)

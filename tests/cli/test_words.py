@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dovetail.catalogue import settable
 from dovetail.cli.studies.study_follow import ending
-from dovetail.client.job_facts import _preemptions
+from dovetail.client.job_facts import _preemptions, details
 from dovetail.policies import registry
 from job_samples import a_job
 from study_samples import a_study, a_trial
@@ -65,3 +65,9 @@ def test_a_job_that_gave_way_by_being_ended_is_told_without_a_rung() -> None:
     assert _preemptions(a_job(preemptions=1, preemption=how)) == "1, the last: saved in 2 s"
     named = a_job(preemptions=3, preemption={**how, "rung": "freeze"})
     assert _preemptions(named) == "3, the last by freeze: saved in 2 s"
+
+
+def test_what_a_job_lost_is_explained() -> None:
+    told = details(a_job(lost_gpu_s=40.0), None, 100.0)
+    assert "lost       40 s of GPU time, to save it, to bring it back, and to do work again" in told
+    assert not [line for line in details(a_job(), None, 100.0) if line.startswith("lost")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -12,11 +13,12 @@ from typing import NamedTuple
 
 import pytest
 
+from dovetail.client.git_state import commit_of
 from dovetail.core.errors import BadInput, DovetailError
 from dovetail.daemon.settings import settle_whose
 from dovetail.daemon.users.callers import Caller, caller_of
 from dovetail.daemon.users.job_owners import OwnerUnknown, rights_of
-from dovetail.daemon.users.workdir import check_folder
+from dovetail.daemon.users.workdir import check_folder, commit_there
 from dovetail.home import Home, home_in
 from dovetail.store import Store
 from dovetail.worlds.local import checkpoints
@@ -246,6 +248,24 @@ def test_nobody_else_runs_a_job_again_with_its_environment(shared: Box, open_fol
     roots = shared.sh("true")
     shared.in_phase(roots, "finished")
     assert as_nobody(socket, "POST", f"/v1/jobs/{roots}/again", {})[0] == 403
+
+
+@as_root
+def test_the_commit_of_a_folder_is_asked_for_with_its_users_rights(
+    open_folder: Path, tmp_path: Path
+) -> None:
+    theirs, roots = open_folder / "theirs", tmp_path / "roots"
+    for folder, uid in ((theirs, NOBODY), (roots, 0)):
+        folder.mkdir()
+        os.chown(folder, uid, uid)
+        for words in ("init -q", "commit -q --allow-empty -m one"):
+            who = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"]
+            command = ["git", "-C", str(folder), *who, *words.split()]
+            subprocess.run(command, check=True, user=uid, group=uid, extra_groups=[])
+    nobody = Caller(NOBODY, "nobody", admin=False, groups=(NOBODY,))
+    assert commit_there(str(open_folder), "theirs", nobody) == commit_of(str(theirs))
+    assert commit_there(str(roots), "", nobody) is None  # pytest's folders are root's own
+    assert commit_there(str(roots), "", Caller(0, "root", admin=True)) == commit_of(str(roots))
 
 
 @as_root

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dovetail.reports.frame import asset
-from dovetail.text.durations import duration_text, in_one_unit, in_unit, unit_of
+from dovetail.text.durations import duration_text, in_one_unit, in_unit, latency_text, unit_of
 from dovetail.text.times import clock
 from html_page import browsed
 
@@ -52,16 +52,13 @@ def test_a_duration_is_told_as_people_say_it(seconds: float, told: str) -> None:
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
 def test_pages_say_durations_as_the_command_line_does(tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    page.write_text(
-        f"<body><pre></pre><script>{asset('units.js')}"
-        f"const told = {json.dumps(list(TOLD))}.map(duration);"
-        'document.querySelector("pre").textContent = JSON.stringify(told);'
-        'document.body.dataset.ready = "yes";</script></body>'
-    )
-    found = re.search(r"<pre>(.*)</pre>", browsed(page))
-    assert found
-    assert json.loads(found[1]) == list(TOLD.values())
+    assert _ran(tmp_path, f"{json.dumps(list(TOLD))}.map(duration)") == list(TOLD.values())
+
+
+def test_a_latency_is_told_without_powers_of_ten() -> None:
+    times = (0.0004, 0.0123, 0.9, 1.0, 2.0, 12.34, 2000.0)
+    told = ["0.4 ms", "12.3 ms", "900 ms", "1 s", "2 s", "12 s", "33 min"]
+    assert list(map(latency_text, times)) == told
 
 
 def test_a_negative_duration_is_a_clock_that_is_a_little_off() -> None:
@@ -85,11 +82,40 @@ def test_times_of_one_column_are_told_in_one_unit() -> None:
     assert in_unit(90.0, unit_of(10_000.0)) == "0.0 h"
 
 
-def test_a_clock_time_says_as_much_of_the_date_as_is_needed() -> None:
+def test_a_clock_time_says_as_much_of_the_date_as_is_needed_in_one_style() -> None:
     now = 1_780_000_000.0
-    day = 86400.0
-    today, soon, later, years = (clock(now + days * day, now) for days in (0, 2, 20, -800))
-    assert re.fullmatch(r"\d\d:\d\d", today)
-    assert re.fullmatch(r"[A-Z][a-z]{2} \d\d:\d\d", soon)
-    assert re.fullmatch(r"\d{1,2} [A-Z][a-z]{2} \d\d:\d\d", later)
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", years)
+    assert re.fullmatch(r"\d\d:\d\d", clock(now, now))
+    assert re.fullmatch(r"\d\d:\d\d:\d\d", clock(now, now, seconds=True))
+    for days in (-20, -2, 2, 20):
+        assert re.fullmatch(r"\d{1,2} [A-Z][a-z]{2} \d\d:\d\d", clock(now + days * 86400.0, now))
+    for days in (-800, 800):
+        told = clock(now + days * 86400.0, now)
+        assert re.fullmatch(r"\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d", told)
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+def test_pages_write_dates_as_the_command_line_does(tmp_path: Path) -> None:
+    now = 1_780_000_000.0
+    times = [now + days * 86400.0 for days in (0, -1, 1, 30, -30, 250, -800)]
+    told = [[clock(at, now), clock(at, now, seconds=True)] for at in times]
+    assert (
+        _ran(
+            tmp_path,
+            f"{json.dumps(times)}.map((at) => [false, true].map((own) => clockText(at, own, {now})))",
+        )
+        == told
+    )
+
+
+def _ran(folder: Path, script: str) -> object:
+    """What the script makes of our times and counts, in a browser."""
+    page = folder / "page.html"
+    page.write_text(
+        f"<body><pre></pre><script>{asset('units.js')}"
+        f"const told = {script};"
+        'document.querySelector("pre").textContent = JSON.stringify(told);'
+        'document.body.dataset.ready = "yes";</script></body>'
+    )
+    found = re.search(r"<pre>(.*)</pre>", browsed(page))
+    assert found
+    return json.loads(found[1])

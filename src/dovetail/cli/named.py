@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # By the word that people type: the place of the catalogue, and where its things are named.
 KINDS = {
-    "policies": ("dovetail.policies.registry:CATALOGUE", "--policy tiresias:queues=2"),
+    "policies": ("dovetail.policies.catalogue:CATALOGUE", "--policy tiresias:queues=2"),
     "placements": ("dovetail.policies.registry:PLACES", "--placement topology"),
     "predictors": ("dovetail.predict.registry:PREDICTORS", "--predictor history-mean:guess_s=600"),
     "speeds": ("dovetail.predict.registry:SPEED_PREDICTORS", "--speeds similar"),

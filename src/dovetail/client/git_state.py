@@ -21,8 +21,12 @@ def commit_of(folder: str) -> str | None:
         if git and head is not None:
             name = head.removeprefix("ref: ")
             found = head if name == head else _referred(git, name)
-            return found if found and _COMMIT.fullmatch(found) else None
+            return found if found and is_commit(found) else None
     return None
+
+
+def is_commit(text: str) -> bool:
+    return _COMMIT.fullmatch(text) is not None
 
 
 def _git_folder(folder: str) -> str | None:

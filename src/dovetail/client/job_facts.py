@@ -18,6 +18,7 @@ from dovetail.text.tables import facts_table
 from dovetail.text.times import about, ago, clock, moment
 
 _LONGEST = 400
+_LEAST_LOST_S = 0.05  # less is not told
 _SET = (MAIL, WEBHOOK, COMMAND)  # ways whose address is in the settings of the user
 
 
@@ -36,6 +37,7 @@ def facts(row: JobRow, expected: Expected | None, now: float) -> Iterator[tuple[
     yield "attempts", f"{row.attempts}"
     yield "used", used_text(row.used)
     yield "preemptions", _preemptions(row)
+    yield "lost", _lost(row.lost_gpu_s)
     yield "progress", _progress(row.last_report, now)
     yield "speed", speeds_text(row.speeds)
     if isinstance(row, JobDetails):
@@ -111,6 +113,12 @@ def used_text(used: UsedTold | None) -> str:
         if used.peak_gpu_memory_bytes:
             told += f", {memory_text(used.peak_gpu_memory_bytes)} of their memory"
     return told
+
+
+def _lost(gpu_s: float) -> str:
+    """`40 s of GPU time, to save it, to bring it back, and to do work again`"""
+    told = "of GPU time, to save it, to bring it back, and to do work again"
+    return f"{duration_text(gpu_s)} {told}" if gpu_s >= _LEAST_LOST_S else ""
 
 
 def _preemptions(row: JobRow) -> str:

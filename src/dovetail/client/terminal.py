@@ -56,6 +56,7 @@ class TerminalSeat:
         *,
         leave_key: bytes = b"",
         types: bool = True,
+        has_terminal: bool = True,
         say: Callable[[str], None],
     ) -> None:
         self._client: Final = client
@@ -63,6 +64,7 @@ class TerminalSeat:
         self._console: Final = console
         self._leave_key: Final = leave_key
         self._types: Final = types
+        self._has_terminal: Final = has_terminal
         self._say: Final = say
         self.phase = ""
         self._over: Final = threading.Event()
@@ -112,6 +114,8 @@ class TerminalSeat:
             return
         self._was = termios.tcgetattr(0)
         tty.setraw(0, termios.TCSADRAIN)
+        if not self._has_terminal:
+            _return_at_line_ends()
         for work in (self._read_keys, self._send_keys):
             threading.Thread(target=work, daemon=True).start()
         self._poke()
@@ -169,6 +173,13 @@ class TerminalSeat:
 
 class _Left(Exception):
     """They have left the console; it goes on."""
+
+
+def _return_at_line_ends() -> None:
+    """What a job without a terminal prints goes to the next line, and stays in its column."""
+    mode = termios.tcgetattr(0)
+    mode[1] |= termios.OPOST | termios.ONLCR
+    termios.tcsetattr(0, termios.TCSADRAIN, mode)
 
 
 def _leave(number: int, frame: object) -> None:

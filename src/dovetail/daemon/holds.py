@@ -33,7 +33,7 @@ def begin_in(reason: str) -> float | None:
 
 
 def held_text(reason: str, job_id: str, now: float) -> str:
-    """As people are told: `begins Thu 22:00`."""
+    """As people are told: `begins 27 Nov 22:00`."""
     if reason == HELD_BACK:
         return f"{reason}; dovetail release {job_id}"
     at = begin_in(reason)

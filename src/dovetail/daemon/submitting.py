@@ -38,7 +38,7 @@ from dovetail.daemon.terminals import Terminals
 from dovetail.daemon.users.admission import Admission
 from dovetail.daemon.users.callers import Caller
 from dovetail.daemon.users.limits import PER_CHANGE, Allowed, Intake, size_of
-from dovetail.daemon.users.workdir import check_folder
+from dovetail.daemon.users.workdir import check_folder, commit_there
 from dovetail.jobfiles import jobs as spec_jobs
 from dovetail.jobfiles.job_model import JobSpec
 from dovetail.store import EndedJob, Filter
@@ -105,7 +105,9 @@ class Submitting(Asking):
         if environment is None:
             raise Conflict(f"the environment of job {job_id} is not kept any more; submit it anew")
         here = self._parts.world.shelf.is_of_this_machine
-        return submission_again(record, environment, changes, here)
+        found = submission_again(record, environment, changes, here)
+        folder = (found.workdir, found.spec.workdir or "")
+        return replace(found, commit=commit_there(*folder, caller) if here else None)
 
     def _check_streams_and_folders(self, submissions: Sequence[Submission], caller: Caller) -> None:
         for submission in submissions:

@@ -243,7 +243,7 @@ class ServiceSpec(FieldTable):
             )
         fastest = min(able, key=ServiceWay.alone_s)
         if self.slo_ms is not None and fastest.alone_s() * 1e3 > self.slo_ms:
-            alone = f"{fastest.alone_s() * 1e3:.3g} ms"
+            alone = f"{fastest.alone_s() * 1e3:.6g} ms"
             raise Complaint(
                 f"slo_ms: no configuration keeps {self.slo_ms:g} ms: one request alone takes {alone} "
                 f"({fastest.name}); what would: slo_ms of {alone}, or a faster variant",

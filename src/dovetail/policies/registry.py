@@ -13,6 +13,7 @@ from dovetail.core.model import JobId, Seconds
 from dovetail.core.plan import Place
 from dovetail.models.cost import Costs
 from dovetail.models.epochs import FIXED
+from dovetail.policies.catalogue import CATALOGUE
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.predict.duration import Predictor
 from dovetail.predict.learned import LearnedAnswer, learns
@@ -20,71 +21,6 @@ from dovetail.predict.left import LeftPredictor
 from dovetail.predict.registry import LEFT_PREDICTORS, PREDICTORS, SPEED_PREDICTORS, source_of
 from dovetail.predict.speed import SpeedPredictor
 
-_QUEUEING = "dovetail.policies.queueing"
-_ANDREAS = "dovetail.policies.andreas.searching"
-BUILTIN: Mapping[str, tuple[str, str]] = {
-    "fifo": (_QUEUEING, "Fifo"),
-    "fifo-skip": (_QUEUEING, "FifoSkip"),
-    "easy": ("dovetail.policies.backfill.policies", "Easy"),
-    "conservative": ("dovetail.policies.backfill.policies", "Conservative"),
-    "sjf": (_QUEUEING, "Sjf"),
-    "sjf-skip": (_QUEUEING, "SjfSkip"),
-    "psjf": (_QUEUEING, "Psjf"),
-    "srtf": (_QUEUEING, "Srtf"),
-    "srsf": (_QUEUEING, "Srsf"),
-    "las": (_QUEUEING, "Las"),
-    "tiresias": (_QUEUEING, "Tiresias"),
-    "gittins": (_QUEUEING, "Gittins"),
-    "round-robin": (_QUEUEING, "RoundRobin"),
-    "multilevel-feedback": (_QUEUEING, "MultilevelFeedback"),
-    "priority": (_QUEUEING, "Priority"),
-    "edf": (_QUEUEING, "Edf"),
-    "least-laxity": (_QUEUEING, "LeastLaxity"),
-    "fair-share": ("dovetail.policies.fairness", "FairShare"),
-    "drf": ("dovetail.policies.fairness", "Drf"),
-    "qssf": (_QUEUEING, "Qssf"),
-    "gandiva": ("dovetail.policies.packing.policies", "Gandiva"),
-    "andreas-fifo": ("dovetail.policies.andreas.baselines", "AndreasFifo"),
-    "andreas-edf": ("dovetail.policies.andreas.baselines", "AndreasEdf"),
-    "andreas-priority": ("dovetail.policies.andreas.baselines", "AndreasPriority"),
-    "andreas-greedy": (_ANDREAS, "AndreasGreedy"),
-    "andreas-random-greedy": (_ANDREAS, "AndreasRandomGreedy"),
-    "andreas-local-search": (_ANDREAS, "AndreasLocalSearch"),
-    "andreas-path-relinking": (_ANDREAS, "AndreasPathRelinking"),
-    "frugal": ("dovetail.policies.frugal.policy", "Frugal"),
-    "pollux": ("dovetail.policies.goodput.pollux", "Pollux"),
-    "flex": ("dovetail.policies.flex.policy", "Flex"),
-    "elasticflow": ("dovetail.policies.deadline.elasticflow", "ElasticFlow"),
-    "chronus": ("dovetail.policies.deadline.chronus", "Chronus"),
-    "genie": ("dovetail.policies.deadline.genie", "Genie"),
-    "sia": ("dovetail.policies.goodput.sia", "Sia"),
-    "powercap": ("dovetail.policies.powercap.policy", "Powercap"),
-    "gavel": ("dovetail.policies.gavel.policy", "Gavel"),
-    "allox": ("dovetail.policies.gavel.policy", "AlloX"),
-    "gandiva-fair": ("dovetail.policies.gavel.policy", "GandivaFair"),
-    "pop": ("dovetail.policies.pop", "InParts"),
-    "model-similarity": ("dovetail.policies.mixed.similar", "ModelSimilarity"),
-    "optimus": ("dovetail.policies.elastic.optimus", "Optimus"),
-    "afs": ("dovetail.policies.elastic.afs", "Afs"),
-    "lyra": ("dovetail.policies.lyra.policy", "Lyra"),
-}
-CATALOGUE = Catalogue(
-    "policy",
-    "dovetail policies",
-    "dovetail.policies",
-    BUILTIN,
-    "decide",
-    filled={
-        "place": "",
-        "predictor": "durations (--predictor)",
-        "speeds": "speeds by GPU kind (--speed-table)",
-        "left": "",
-        "services": "the distribution of service, which it is given for the whole trace",
-        "costs": "",
-        "policy": "another policy",
-    },
-    nested=("place", "policy", "predictor", "speeds", "left"),
-)
 PLACES = Catalogue(
     "placement",
     "dovetail catalogue placements",
@@ -92,6 +28,7 @@ PLACES = Catalogue(
     {name: ("dovetail.policies.placement", name) for name in PLACEMENTS},
     "__call__",
 )
+BUILTIN = CATALOGUE.builtin
 names = CATALOGUE.names
 find = CATALOGUE.find
 manual = CATALOGUE.manual

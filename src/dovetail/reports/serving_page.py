@@ -15,6 +15,7 @@ from dovetail.serving.simulation import ServingOutcome, ServingScene
 from dovetail.serving.summary_table import percent
 from dovetail.serving.tally import TimeHistogram
 from dovetail.text.counting import counted
+from dovetail.text.durations import latency_text
 
 SCRIPTS = (
     "axes.js", "colours.js", "linechart.js", "timeline.js", "distribution.js", "tables.js",
@@ -138,11 +139,11 @@ def _rounded(value: float) -> float:
 
 def _services(outcomes: Sequence[ServingOutcome]) -> str:
     """Each service under each policy."""
-    heads = ("Service", "Policy", "Answered", "Dropped", "In SLO", "p50 ms", "p99 ms")
+    heads = ("Service", "Policy", "Answered", "Dropped", "In SLO", "p50", "p99")
     rows = [
         (name, own.policy, f"{tally.served:,}", f"{tally.dropped:,}",
          percent(tally.good / tally.requests if tally.requests else 0.0),
-         f"{tally.latency.quantile(0.5) * 1e3:.3g}", f"{tally.latency.quantile(0.99) * 1e3:.3g}")
+         latency_text(tally.latency.quantile(0.5)), latency_text(tally.latency.quantile(0.99)))
         for name in outcomes[0].tally.by_service
         for own in outcomes
         for tally in (own.tally.by_service[name],)

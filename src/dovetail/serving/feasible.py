@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dovetail.core.errors import BadInput
 from dovetail.core.model import WHOLE_GPU
 from dovetail.serving.service import ServedModel
+from dovetail.text.durations import latency_text
 
 
 def check_slos(services: Mapping[str, ServedModel], kinds: Iterable[str]) -> None:
@@ -29,13 +30,13 @@ def _check(own: ServedModel, kinds: list[str]) -> None:
         raise BadInput(f"service {own.name!r}: {error}") from None
     if alone <= own.slo_s:
         return
-    ways = [f"an SLO of {alone * 1e3:.3g} ms"]
+    ways = [f"an SLO of {latency_text(alone)}"]
     whole, kind_of_whole = min((own.latency.seconds(1, one, WHOLE_GPU), one) for one in kinds)
     if whole <= own.slo_s:
-        ways.append(f"the whole of {_gpu(kind_of_whole)} ({whole * 1e3:.3g} ms)")
+        ways.append(f"the whole of {_gpu(kind_of_whole)} ({latency_text(whole)})")
     raise BadInput(
-        f"service {own.name!r}: no configuration keeps its SLO of {own.slo_s * 1e3:g} ms: one "
-        f"request alone takes {alone * 1e3:.3g} ms on {_part(own.share)}{_gpu(kind)}; what would: "
+        f"service {own.name!r}: no configuration keeps its SLO of {latency_text(own.slo_s)}: one "
+        f"request alone takes {latency_text(alone)} on {_part(own.share)}{_gpu(kind)}; what would: "
         f"{' or '.join(ways)}"
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dovetail.text.durations import latency_text
 from dovetail.text.tables import figures_table, wrapped
 
 _COLUMNS = (
@@ -66,7 +67,7 @@ def _cell(key: str, value: Any) -> str:
     if key in ("slo_attainment", "training_of_idle"):
         return percent(value)
     if key.endswith(("_latency_s", "_token_s", "_tokens_s")):
-        return brief(value)
+        return latency_text(value)
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:,.4g}" if isinstance(value, float) and value < 1e4 else _plain(value)
@@ -79,8 +80,3 @@ def _plain(value: Any) -> str:
 def percent(part: float) -> str:
     """99.99 % is not 100 %."""
     return f"{part:.2%}" if part > 0.99 and part < 1 else f"{part:.1%}"
-
-
-def brief(seconds: float) -> str:
-    """12.3 ms, 1.2 s."""
-    return f"{seconds * 1e3:.3g} ms" if seconds < 0.9995 else f"{seconds:.3g} s"

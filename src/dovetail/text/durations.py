@@ -30,6 +30,13 @@ def duration_text(seconds: float) -> str:
     return f"{_whole(seconds / DAY):,} d" if seconds < _VERY_LONG_S else f"{seconds / DAY:.2g} d"
 
 
+def latency_text(seconds: float) -> str:
+    """Of an answer: 12.3 ms, 1.25 s, 42 s."""
+    if seconds < 0.9995:
+        return f"{seconds * 1e3:.3g} ms"
+    return f"{seconds:.3g} s" if seconds < 9.95 else duration_text(seconds)
+
+
 def _whole(number: float) -> int:
     """Halves round up, as in JavaScript; `round` rounds them to the even neighbour."""
     return int(number + 0.5)

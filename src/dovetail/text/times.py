@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 
-from dovetail.text.durations import DAY, MINUTE, duration_text
+from dovetail.text.durations import MINUTE, duration_text
 
 _NEAR_S = 100.0
-_WITHIN_A_WEEK_S = 6 * DAY
 
 
 def ago(at: float, now: float) -> str:
@@ -23,16 +22,14 @@ def about(at: float, now: float) -> str:
 
 
 def clock(at: float, now: float, seconds: bool = False) -> str:
-    """18:40 today, Tue 18:40 less than a week from today, 3 Oct 18:40 this year, else the whole date."""
+    """18:40 today, 3 Oct 18:40 this year, else 3 Oct 2027 18:40. The pages write it alike: `clockText`
+    of `reports/assets/units.js`."""
     then, today = time.localtime(at), time.localtime(now)
     told = time.strftime("%H:%M:%S" if seconds else "%H:%M", then)
     if then[:3] == today[:3]:
         return told
-    if abs(at - now) < _WITHIN_A_WEEK_S:
-        return f"{time.strftime('%a', then)} {told}"
-    if then[0] == today[0]:
-        return f"{then[2]} {time.strftime('%b', then)} {told}"
-    return f"{time.strftime('%Y-%m-%d', then)} {told}"
+    year = "" if then[0] == today[0] else f" {then[0]}"
+    return f"{then[2]} {time.strftime('%b', then)}{year} {told}"
 
 
 def clock_near(at: float, now: float) -> str:

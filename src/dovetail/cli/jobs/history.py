@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from dovetail.api.job_row import ENDED
 from dovetail.api.machine_row import CostsTold, Health, Nodes
 from dovetail.api.wire import read
 from dovetail.cli.jobs.job_columns import HISTORY, chosen
@@ -36,6 +37,7 @@ _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 6048
 @click.command()
 @click.option("--user", help="Only this user's jobs.")
 @click.option("--name", metavar="PATTERN", help="Only jobs of that name, such as 'train-*'.")
+@click.option("--phase", type=click.Choice(ENDED), help="Only jobs that ended like that.")
 @click.option(
     "--since", metavar="WHEN", help="Ended since: 2h, 7d, 2026-11-01, '2026-11-01 18:00'."
 )

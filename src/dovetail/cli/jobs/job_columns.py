@@ -156,6 +156,7 @@ COLUMNS: dict[str, Column[ListedJob]] = {
     "ended": Column("ENDED", lambda row: _time(row.job.ended_at)),
     "age": Column("AGE", lambda row: ago(row.job.submitted_at, time.time()), right=True),
     "preemptions": Column("PREEMPTED", lambda row: str(row.job.preemptions), right=True),
+    "lost": Column("LOST", lambda row: duration_text(row.job.lost_gpu_s), right=True),
     "attempts": Column("ATTEMPTS", lambda row: str(row.job.attempts), right=True),
     "limit": Column("LIMIT", lambda row: _limit(row.job), right=True),
     "after": Column("AFTER", lambda row: ",".join(row.job.after), least=8),

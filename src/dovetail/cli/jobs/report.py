@@ -85,6 +85,8 @@ def _print(found: dict[str, UsageTold], begin: float, end: float | None, has_ten
             continue  # nobody has named one
         columns = [Column(by.upper(), _key, least=8), *_COLUMNS]
         print_lines(["", *table(columns, own.groups, colours=has_colours())])
+    if any(row.lost_gpu_hours for row in told.groups):
+        click.echo("\nLOST: GPU-hours of saving jobs, bringing them back, and doing work again.")
     if not told.all:
         click.echo("Only the newest were looked at.", err=True)
     if told.uncosted:

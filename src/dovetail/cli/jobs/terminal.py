@@ -89,12 +89,10 @@ def linger_seconds(text: str) -> float:
     raise BadInput(f"--linger {text}: write a time of a second or more, such as 10m")
 
 
-def sit(
-    client: Client, job_id: str, start: int, key: bytes, types: bool = True, told: str = ""
-) -> int:
+def sit(client: Client, job_id: str, start: int, key: bytes, told: str = "", **how: bool) -> int:
     """At the job's console, to its end or until they leave it; the exit code."""
     tell = partial(say_meanwhile, job_id)
-    if not TerminalSeat(client, job_id, leave_key=key, types=types, say=tell).sit(start):
+    if not TerminalSeat(client, job_id, leave_key=key, say=tell, **how).sit(start):
         again = f"{command_again()} attach {job_id} comes back"
         say(f"left job {job_id}, which goes on; {again}{told and f'; {told}'}")
         return 0
@@ -129,7 +127,7 @@ def attach(client: Client, job_id: str, detach_key: str, read_only: bool) -> Non
     row = read(JobDetails, client.get(f"/v1/jobs/{own}"))
     if row.phase in ENDED:
         raise BadInput(f"job {own} has {row.phase}; {command_again()} logs {own} shows its output")
-    types = row.terminal and not read_only
     if not row.terminal:
         say(f"job {own} has no terminal: this is what it prints; {detach_key} leaves it")
-    sys.exit(sit(client, own, -_SCROLL_BACK, key, types))
+    how = {"types": row.terminal and not read_only, "has_terminal": row.terminal}
+    sys.exit(sit(client, own, -_SCROLL_BACK, key, **how))

@@ -11,6 +11,7 @@ from dovetail.api.service_row import ReplicaRow, ServiceCost, ServiceRow
 from dovetail.api.wire import read
 from dovetail.client.connection import Client, RequestRefused
 from dovetail.core.errors import BadInput
+from dovetail.text.durations import latency_text
 from dovetail.text.tables import Column, clean, has_colours, table
 
 
@@ -38,10 +39,6 @@ def replicas_text(row: ServiceRow) -> str:
     return ", ".join(f"{number} {state}" for state, number in states.items()) or "none"
 
 
-def ms(seconds: float | None) -> str:
-    return "" if not seconds else f"{seconds * 1e3:.3g} ms"
-
-
 def cost_text(cost: ServiceCost) -> str:
     """1.25 GPU-hours, 12.4 GPU-seconds and 0.031 for a thousand requests."""
     found = f"{cost.gpu_hours:.3g} GPU-hours"
@@ -56,12 +53,12 @@ def cost_text(cost: ServiceCost) -> str:
 def _latency_text(row: ServiceRow) -> str:
     if not row.p50_s:
         return "not known: no request was answered of late"
-    return f"half within {ms(row.p50_s)}, 99 of 100 within {ms(row.p99_s)}"
+    return f"half within {latency_text(row.p50_s)}, 99 of 100 within {latency_text(row.p99_s)}"
 
 
 def show_lines(row: ServiceRow) -> Iterator[str]:
     of = f" of {row.variant}" if row.variant else ""
-    slo = f"{ms(row.slo_s)} for {row.percentile:g} of 100" if row.slo_s else "none"
+    slo = f"{latency_text(row.slo_s)} for {row.percentile:g} of 100" if row.slo_s else "none"
     facts = {
         "service": f"{row.name} ({row.id}, {row.user}), {row.state}",
         "address": row.address + (", to who shows a token" if row.needs_token else ""),

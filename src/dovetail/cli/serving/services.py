@@ -9,7 +9,6 @@ from dovetail.api.wire import read
 from dovetail.cli.reach import as_json, command_again, print_json, print_lines, with_client
 from dovetail.cli.serving.service_text import (
     logged,
-    ms,
     path_of,
     replicas_text,
     service_called,
@@ -18,6 +17,7 @@ from dovetail.cli.serving.service_text import (
 )
 from dovetail.client.connection import Client
 from dovetail.core.errors import BadInput
+from dovetail.text.durations import latency_text
 from dovetail.text.tables import Column, clean, has_colours, table
 
 _name = click.argument("name")
@@ -52,8 +52,8 @@ _COLUMNS: list[Column[ServiceRow]] = [
     Column("ADDRESS", lambda row: row.address),
     Column("REPLICAS", replicas_text),
     Column("REQ/S", lambda row: f"{row.rate:.3g}", right=True),
-    Column("P99", lambda row: ms(row.p99_s), right=True),
-    Column("SLO", lambda row: ms(row.slo_s), right=True),
+    Column("P99", lambda row: latency_text(row.p99_s) if row.p99_s else "", right=True),
+    Column("SLO", lambda row: latency_text(row.slo_s) if row.slo_s else "", right=True),
 ]
 
 

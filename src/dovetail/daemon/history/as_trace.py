@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from io import StringIO
+from sys import maxsize
 
 from dovetail.api.job_row import JobRow
 from dovetail.core.model import WHOLE_GPU, Job, JobId, Seconds
+from dovetail.daemon.history.usage import WantedJobs, rows_of
 from dovetail.daemon.service import Service
 from dovetail.jobfiles import jobs
 from dovetail.jobfiles.job_model import read
 from dovetail.models.workload import Arrival
-from dovetail.store import EndedJob, Filter
 from dovetail.traces.writing import write_text
 
-_AT_ONCE = 1000
 _LITTLE_S = 0.001  # more than it did: else it would have been done
 
 
-def trace(service: Service, only: Filter, form: str) -> str:
+def trace(service: Service, wanted: WantedJobs, form: str) -> str:
     """CSV or JSON lines. Time begins with the first submission."""
     rows = sorted(
-        (row for row in _rows(service, only) if row.started_at is not None),
+        (row for row in rows_of(service, wanted, maxsize) if row.started_at is not None),
         key=lambda row: (row.submitted_at, row.id),
     )
     start = rows[0].submitted_at if rows else 0.0
     text = StringIO()
     write_text(text, [_arrival(service, row, start) for row in rows], form)
     return text.getvalue()
-
-
-def _rows(service: Service, only: Filter) -> Iterator[JobRow]:
-    before: EndedJob | None = None
-    while page := service.reader.history(only, _AT_ONCE, before):
-        for ended in page:
-            yield service.row_of_ended(ended)
-        before = page[-1]
 
 
 def _arrival(service: Service, row: JobRow, start: Seconds) -> Arrival:

@@ -21,6 +21,7 @@ from dovetail.core.journal import encode
 from dovetail.core.model import Node
 from dovetail.daemon.active_policy import PREDICTOR, make
 from dovetail.daemon.history import as_trace
+from dovetail.daemon.history.usage import WantedJobs
 from dovetail.daemon.refusals import Conflict, NotFound
 from dovetail.daemon.service import Service
 from dovetail.daemon.users.callers import Caller
@@ -59,7 +60,7 @@ class Replays:
             raise BadInput(f"policies: name one to {_MOST_POLICIES}")
         for policy in policies:
             make(policy)
-        text = as_trace.trace(self._service, only, "jsonl")
+        text = as_trace.trace(self._service, WantedJobs(only), "jsonl")
         if not text.strip():
             raise NotFound("no job has run in that time; there is nothing to replay")
         with self._lock:

@@ -10,7 +10,7 @@ from statistics import fmean
 from time import localtime, strftime
 from typing import Final, Literal, TypeAlias
 
-from dovetail.api.job_row import JobRow
+from dovetail.api.job_row import JobRow, Phase
 from dovetail.api.page_row import UsageRow
 from dovetail.daemon.service import Service
 from dovetail.quantiles import quantile
@@ -29,9 +29,11 @@ class WantedJobs:
     only: Filter
     tenant: str | None = None
     model: str | None = None
+    phase: Phase | None = None
 
     def has(self, row: JobRow) -> bool:
-        return self.tenant in (None, row.tenant) and self.model in (None, row.model)
+        wanted = ((self.tenant, row.tenant), (self.model, row.model), (self.phase, row.phase))
+        return all(own in (None, found) for own, found in wanted)
 
 
 def rows_of(service: Service, wanted: WantedJobs, most: int = MOST_JOBS) -> Iterator[JobRow]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from itertools import islice
 from typing import Annotated, Literal
 
 from fastapi import Header, Query, Response
@@ -11,6 +12,7 @@ from starlette.responses import StreamingResponse
 from dovetail.api.job_row import Past
 from dovetail.api.machine_row import CostsTold
 from dovetail.api.wire import read
+from dovetail.daemon.history.usage import WantedJobs, rows_of
 from dovetail.daemon.http import event_stream as events
 from dovetail.daemon.http.error_answers import JsonAnswer, problems
 from dovetail.daemon.http.job_routes import MOST_ROWS, Text
@@ -21,6 +23,7 @@ from dovetail.store import Filter
 
 routes = router("past")
 Time = Annotated[float | None, Query(ge=0, le=LARGEST_NUMBER, description="Seconds since 1970.")]
+EndedPhase = Annotated[Literal["finished", "failed", "cancelled"] | None, Query()]
 LARGEST_SEQ = (1 << 63) - 1
 
 
@@ -32,10 +35,15 @@ def history(
     name: Text = None,
     since: Time = None,
     until: Time = None,
+    phase: EndedPhase = None,
     limit: Annotated[int, Query(ge=0, le=MOST_ROWS)] = 100,
 ) -> Response:
-    """Jobs that have ended, the newest first."""
-    rows = daemon.service.history(Filter(user, name, since, until), limit)
+    """Jobs that have ended, the newest first; those of one phase among the newest 200,000."""
+    only = Filter(user, name, since, until)
+    if phase is None:
+        rows = daemon.service.history(only, limit)
+    else:
+        rows = list(islice(rows_of(daemon.service, WantedJobs(only, phase=phase)), limit))
     return JsonAnswer(Past(jobs=[row_for(caller, row) for row in rows]))
 
 
@@ -53,13 +61,15 @@ def history_trace(
     name: Text = None,
     since: Time = None,
     until: Time = None,
+    phase: EndedPhase = None,
     format: Literal["csv", "jsonl"] = "csv",
 ) -> Response:
     """The jobs that have run, as a trace for `dovetail simulate`: no commands, no environment. Jobs that
     never ran are left out."""
     from dovetail.daemon.history import as_trace as past
 
-    text = past.trace(daemon.service, Filter(user, name, since, until), format)
+    wanted = WantedJobs(Filter(user, name, since, until), phase=phase)
+    text = past.trace(daemon.service, wanted, format)
     return Response(text, media_type="text/csv" if format == "csv" else "application/jsonl")
 
 

@@ -14,7 +14,7 @@ from dovetail.api.page_row import ReplayTold, UsageRow, UsageTold
 from dovetail.daemon.history.costs import NO_FILE
 from dovetail.daemon.history.usage import MOST_JOBS, Grouping, WantedJobs, as_csv, grouped, rows_of
 from dovetail.daemon.http.error_answers import JsonAnswer, problems
-from dovetail.daemon.http.history_routes import Time
+from dovetail.daemon.http.history_routes import EndedPhase, Time
 from dovetail.daemon.http.job_routes import Text
 from dovetail.daemon.http.request_models import ReplayAsked
 from dovetail.daemon.http.requests import AskedDaemon, Asking, router
@@ -32,10 +32,10 @@ def _wanted(
     model: Text = None,
     since: Time = None,
     until: Time = None,
+    phase: EndedPhase = None,
 ) -> WantedJobs:
-    return WantedJobs(
-        Filter(user or None, name or None, since, until), tenant or None, model or None
-    )
+    only = Filter(user or None, name or None, since, until)
+    return WantedJobs(only, tenant or None, model or None, phase)
 
 
 Which = Annotated[Any, Depends(_wanted)]

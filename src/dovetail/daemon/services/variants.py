@@ -25,6 +25,7 @@ from dovetail.serving.planners.infaas import (
     VariantChoice,
     replicas_for,
 )
+from dovetail.text.durations import latency_text
 from dovetail.workloads.service.design import ServiceDesign
 from dovetail.workloads.service.scaling import SeenLoad, Wish
 
@@ -143,7 +144,7 @@ class VariantWish:
         own = found.variant
         told = (
             f"{rate:.3g} requests a second need {rate * SLACK / own.capacity:.1f} of {own.name}: one "
-            f"answers {own.capacity:.3g} a second in time ({own.latency_s * 1e3:.3g} ms for one alone)"
+            f"answers {own.capacity:.3g} a second in time ({latency_text(own.latency_s)} for one alone)"
         )
         others = [
             _compared(one, found, needs, rate * SLACK) for one in believed if one.name != own.name
@@ -173,7 +174,7 @@ def _compared(other: Variant, found: Serving, needs: AnswerNeeds, rate: float) -
     if other.accuracy < needs.accuracy:
         return f"{other.name} is less accurate than {needs.accuracy:g}"
     if other.latency_s > needs.slo_s:
-        return f"{other.name} takes {other.latency_s * 1e3:.3g} ms for one alone"
+        return f"{other.name} takes {latency_text(other.latency_s)} for one alone"
     number = replicas_for(other, rate)
     told = f"of {other.name} it would take {number}"
     if needs.most is not None and number > needs.most:

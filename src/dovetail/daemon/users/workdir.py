@@ -1,4 +1,4 @@
-"""Does the working folder of a job exist? Checked with the rights of the caller, and no more."""
+"""The working folder of a job: is it there, and at which commit? With the rights of the caller alone."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 
+from dovetail.client.git_state import commit_of, is_commit
 from dovetail.core.errors import BadInput
 from dovetail.daemon.users.callers import Caller
 
@@ -29,21 +30,41 @@ def _is_folder(path: str) -> bool:
 
 
 def _is_folder_to(caller: Caller, path: str) -> bool:
-    """By a process of theirs: as root we would tell everybody what there is in everybody's folders."""
+    """As root we would tell everybody what there is in everybody's folders. Where nobody can be asked
+    it is seen when the job starts."""
+    done = _by_them(caller, ["test", "-d", path])
+    return done is None or done.returncode == 0
+
+
+def commit_there(folder: str, inside: str, caller: Caller) -> str | None:
+    """That the working folder is at, if Git keeps it and the caller may see that."""
+    path = os.path.join(folder, inside)
+    if caller.uid == os.geteuid():
+        return commit_of(path)
+    done = _by_them(caller, ["git", "-C", path, "rev-parse", "--verify", "--quiet", "HEAD"])
+    found = (
+        "" if done is None or done.returncode else done.stdout.decode("ascii", "replace").strip()
+    )
+    return found if is_commit(found) else None
+
+
+def _by_them(caller: Caller, words: list[str]) -> subprocess.CompletedProcess[bytes] | None:
+    """By a process of the caller's; None: there can be none, or it does not answer."""
     if os.geteuid() != 0 or caller.gid is None:
-        return True  # it is seen when the job starts
+        return None
     try:
-        done = subprocess.run(
-            ["test", "-d", path],
+        return subprocess.run(
+            words,
             check=False,
             cwd="/",
             env={"PATH": os.defpath},
             stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             timeout=_WITHIN_S,
             user=caller.uid,
             group=caller.gid,
             extra_groups=list(caller.groups),
         )
     except (OSError, subprocess.SubprocessError):
-        return True
-    return done.returncode == 0
+        return None

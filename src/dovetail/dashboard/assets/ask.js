@@ -1,11 +1,10 @@
 // The form of whatif: a job file, a time, a budget; the answer as a few options.
-const time = (at) => new Date(at * 1000).toLocaleString([], { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 const IN_TIME = { yes: "yes", likely: "likely", perhaps: "perhaps", no: "no", unknown: "unknown" };
 
 function span(own, now) {
   if (!own) return "unknown";
   const away = own.expected - now < 1 ? "now" : `in ${duration(own.expected - now)}`;
-  return `${away}, ${time(own.expected)}${own.high !== null && own.high - own.low > 60 ? ` (${time(own.low)} to ${time(own.high)})` : ""}`;
+  return `${away}, ${clockText(own.expected)}${own.high !== null && own.high - own.low > 60 ? ` (${clockText(own.low)} to ${clockText(own.high)})` : ""}`;
 }
 
 function option(own, told, first) {

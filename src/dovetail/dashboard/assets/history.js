@@ -1,18 +1,18 @@
 // What was used, by whom, at what cost; and how it would have been under other policies.
-const dateText = (at) => (at === null ? "–" : new Date(at * 1000).toLocaleString([], { dateStyle: "short", timeStyle: "short" }));
+const dateText = (at) => (at === null ? "–" : clockText(at));
 const money = (value) => (value === null ? "–" : short(value));
 
 const hours = (value) => (value > 0 && value < 0.001 ? "<0.001" : short(value));
 
 const GROUPS = [
   ["Jobs", (row) => row.jobs], ["Finished", (row) => row.finished], ["Failed", (row) => row.failed], ["Cancelled", (row) => row.cancelled],
-  ["GPU-hours", (row) => row.gpu_hours, hours], ["of these lost", (row) => row.lost_gpu_hours, hours], ["Energy (kWh)", (row) => row.energy_kwh, money], ["Money", (row) => row.money, money],
+  ["GPU-hours", (row) => row.gpu_hours, hours], ["Lost of these", (row) => row.lost_gpu_hours, hours], ["Energy (kWh)", (row) => row.energy_kwh, money], ["Money", (row) => row.money, money],
   ["Mean wait", (row) => row.mean_wait_s, duration], ["9 of 10 waited less than", (row) => row.p90_wait_s, duration], ["Preemptions", (row) => row.preemptions],
 ];
 
 function wanted() {
   const days = $$("#days").value;
-  const fields = { user: $$("#user").value.trim(), tenant: $$("#tenant").value.trim(), model: $$("#model").value.trim(), name: $$("#name").value.trim() };
+  const fields = { user: $$("#user").value.trim(), tenant: $$("#tenant").value.trim(), model: $$("#model").value.trim(), name: $$("#name").value.trim(), phase: $$("#phase").value };
   if (days) fields.since = String(Math.floor(Date.now() / 1000 - 86400 * Number(days)));
   return new URLSearchParams(Object.entries(fields).filter(([, value]) => value));
 }
@@ -86,7 +86,7 @@ async function begin(event) {
 }
 
 $$("#which").addEventListener("submit", (event) => { event.preventDefault(); refresh().catch(shown); });
-for (const selector of ["#days", "#by"]) $$(selector).addEventListener("change", () => refresh().catch(shown));
+for (const selector of ["#days", "#phase", "#by"]) $$(selector).addEventListener("change", () => refresh().catch(shown));
 $$("#replay").addEventListener("submit", begin);
 const again = atMost(5000, refresh);
 onChange((message) => { if (message.complete && message.jobs.some((row) => row.ended_at !== null)) again(); });

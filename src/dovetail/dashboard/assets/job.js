@@ -105,7 +105,7 @@ function showStints() {
 }
 
 function stintTable(stints) {
-  const heads = ["From", "Lasting", "On", "End", "Gave way by", "Saving", "Coming back", "Work lost"];
+  const heads = ["From", "Lasting", "On", "End", "Gave way by", "Saving", "Coming back", "Work to do again"];
   const cost = (seconds) => (seconds === null ? "–" : duration(seconds));
   $$("#stint-rows").replaceChildren(
     el("caption", { class: "unseen" }, "Stints, and what each preemption cost"),
@@ -148,7 +148,7 @@ function metricFigure(metric, byTime) {
 // ------------------------------------------------------------------------------------------- all of it
 
 const clockNow = () => Date.now() / 1000;
-const moment = (at) => new Date(at * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "medium" });
+const moment = (at) => clockText(at, true);
 
 function show() {
   const { row, story } = job;

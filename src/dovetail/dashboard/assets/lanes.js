@@ -145,7 +145,7 @@ class Lanes {
     const box = this.hit(event);
     this.canvas.style.cursor = box ? "pointer" : "default";
     if (!box) return hideTip();
-    const time = (at) => new Date(at * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+    const time = (at) => clockText(at, true);
     showTip(event, `Job ${box.id} ${box.name}`, [
       ["user", box.user], ["from", time(box.from)], ["until", box.open ? "unknown" : time(box.to)],
       ["lasting", duration(box.to - box.from)], ["", box.future ? "expected" : box.end || "running"],

@@ -29,6 +29,16 @@ function two(number, per, large, small) {
   return rest ? `${whole} ${large} ${rest} ${small}` : `${whole} ${large}`;
 }
 
+// As `clock` in text/times.py: 18:40 today, 3 Oct 18:40 this year, else 3 Oct 2027 18:40.
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+function clockText(at, seconds = false, now = Date.now() / 1000) {
+  const [then, today] = [new Date(at * 1000), new Date(now * 1000)];
+  const told = then.toTimeString().slice(0, seconds ? 8 : 5);
+  if (then.toDateString() === today.toDateString()) return told;
+  const year = then.getFullYear() === today.getFullYear() ? "" : ` ${then.getFullYear()}`;
+  return `${then.getDate()} ${MONTHS[then.getMonth()]}${year} ${told}`;
+}
+
 const STEPS = [
   ...[1, 2, 5, 10, 15, 30], ...[1, 2, 5, 10, 15, 30].map((n) => n * 60),
   ...[1, 2, 3, 6, 12].map((n) => n * 3600), ...[1, 2, 5, 7, 14, 28, 56, 91, 182, 364].map((n) => n * 86400),
