@@ -17,6 +17,7 @@ from dovetail.config_file import read_config
 from dovetail.core.errors import BadInput
 from dovetail.home import home_in, system_home, user_home
 from dovetail.notify.settings import NotifySettings
+from gpu_stand_in import FOLDER, two_gpus
 from two_users import as_root
 from typed_box import Box
 
@@ -63,6 +64,20 @@ def config(box: Box) -> list[dict[str, str]]:
         ('[up]\npolicy = "nope"\n', 2, "policy: there is no policy 'nope'"),
         ("[ups]\n", 1, "the file has no 'ups'; did you mean up?"),
         ("up = 3\n", 1, "up is a table: write [up]"),
+        ('[up]\npolicy = "srtf:predictor=nope"\n', 2, "policy: there is no predictor 'nope'"),
+        ('[up]\npredictor = "mixture"\n', 2, "predictor: goes with --policy"),
+        ('[up]\nkeep = ["runs=soon"]\n', 2, "keep: runs=soon: of runs say days"),
+        ('[up]\nfree-memory = "lots"\n', 2, "free-memory: lots: write a part"),
+        ('[up]\ngpus = "x"\n', 2, "gpus: x: there is no GPU here"),
+        ('[up]\ncosts = "gone.toml"\n', 2, "gone.toml"),
+        ('[up]\nspeed-table = "gone.csv"\n', 2, "gone.csv"),
+        ('[up]\npower-table = ["V100=gone.csv"]\n', 2, "gone.csv"),
+        ('[up]\nlisten = "7733"\n', 2, "listen: cannot listen at '7733'; write HOST:PORT"),
+        ('[up]\nlisten = "0.0.0.0:7733"\n', 2, "listen: who listens on the way to 0.0.0.0"),
+        ('[up]\ntls-cert = "gone.pem"\n', 2, "tls-cert: goes with --listen"),
+        ('[up]\nlisten = "127.0.0.1:1"\ntls-cert = "gone.pem"\n', 2, "cannot read the certifi"),
+        ('[up]\ngroup = "staff"\n', 2, "group: goes with --system"),
+        ('[up]\ncontext = "there"\n', 2, "context: goes with --world kubernetes"),
         ("[notify]\nnope = 1\n", 2, "notify: there is no nope"),
         ('[notify]\nhow = "desktop"\non = ["failed"]\n', 3, "on: 'failed' is none of start, end"),
         ('[notify]\nhow = ["pigeon"]\n', 2, "how: 'pigeon' is none of desktop, mail"),
@@ -87,13 +102,18 @@ def test_a_right_file_and_none_at_all_are_said_to_be_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", ["configure.md", "be-told.md"])
-def test_the_files_that_the_pages_show_are_right(tmp_path: Path, page: str) -> None:
+def test_the_files_that_the_pages_show_are_right(
+    tmp_path: Path, page: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = (ROOT / "docs" / "howto" / page).read_text()
     shown = re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert shown
+    two_gpus(tmp_path, monkeypatch)
+    path = os.pathsep.join([str(FOLDER), os.environ.get("PYTHONPATH", "")])
     for number, example in enumerate(shown):
         box = written(tmp_path / f"home{number}", example)
-        assert "is right" in box.well("config", "check")
+        (box.home / "costs.toml").write_text("price = 0.3\n")
+        assert "is right" in box.well("config", "check", PYTHONPATH=path)
 
 
 def test_how_one_is_told_stands_in_the_file_of_the_user(tmp_path: Path) -> None:

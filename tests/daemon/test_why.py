@@ -384,6 +384,18 @@ def test_a_running_job_that_will_give_way_is_told_so() -> None:
     assert "gives way  expected" in found["text"]
 
 
+def test_a_place_beyond_those_that_were_looked_at_is_told_as_such() -> None:
+    state = live(*(job(str(i), user=f"u{i % 5}") for i in range(5_000)))
+    start(state, "0", 1)
+    exact, unsure = (asked(state, "4999", policy) for policy in ("fifo", "fair-share"))
+    assert "place 4,999 in line;" in exact["text"]
+    assert not exact["ahead"]["at_least"]
+    assert unsure["ahead"]["at_least"]
+    assert "place 401 or later in line" in unsure["text"]
+    assert "ahead      at least 400 jobs" in unsure["text"]
+    assert not asked(live(job("0"), job("1")), "1", "fair-share")["ahead"]["at_least"]
+
+
 def test_an_ended_job_is_told_how_and_why() -> None:
     state = busy_box()
     state.record(Failed(100.0, JobId("41"), "it exited with code 3", 0.0, exit_code=3))

@@ -61,6 +61,9 @@ class JobsAhead:
     number: int
     first: list[str]
     why: str
+    at_least: bool = field(
+        default=False, metadata=about("True: of thousands not all were looked at.")
+    )
 
 
 @row

@@ -11,14 +11,13 @@ import click
 
 from dovetail.api.machine_row import SettingRow, SettingsTold
 from dovetail.api.wire import read
+from dovetail.cli.daemon.config_check import check_said
 from dovetail.cli.daemon.up import place_for, up
 from dovetail.cli.daemon.up_settings import from_file, line_of, options_of, schema
-from dovetail.cli.named import catalogue_of
 from dovetail.cli.reach import print_json, print_lines
 from dovetail.client.connection import Client, DaemonUnreachable, RequestRefused
 from dovetail.client.notify_settings import notify_settings
 from dovetail.config_file import read_config
-from dovetail.core.errors import BadInput
 from dovetail.home import Home
 from dovetail.notify.settings import config_file
 from dovetail.text.counting import counted
@@ -73,11 +72,10 @@ def show(home: str | None, system: bool, as_json: bool) -> None:
 @_system
 @click.pass_obj
 def check(home: str | None, system: bool) -> None:
-    """Say whether the file is right, else which line is not."""
+    """Say whether `up` would take the file here, else which line it would refuse."""
     place = _place(home, system)
     file, said = from_file(up, place)
-    if "policy" in said:
-        _check_policy(line_of(file, "policy"), said["policy"])
+    check_said(place, file, said)
     notify_settings(file.path)
     if not file.path.exists():
         click.echo(f"There is no {file.path}: everything is as it is typed.")
@@ -85,13 +83,6 @@ def check(home: str | None, system: bool) -> None:
     click.echo(f"{file.path} is right: {counted(len(said), 'setting')} of up.")
     if "notify" in file.tables and file.path != config_file():
         click.echo(f"[notify] is read from {config_file()}, of whoever hands a job in, not here.")
-
-
-def _check_policy(where: str, policy: str) -> None:
-    try:
-        catalogue_of("policies").values(policy, {})
-    except BadInput as error:
-        raise BadInput(f"{where}: policy: {error}") from None
 
 
 @config.command("schema")

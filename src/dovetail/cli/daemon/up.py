@@ -117,8 +117,8 @@ def up(ctx: click.Context, /, system: bool, foreground: bool, **asked: Any) -> N
     for name in ("group", "admins"):
         if asked[name] and not place.system:
             raise click.UsageError(f"--{name} goes with --system")
-    _check_tls(asked)
-    asked["world"] = _with_cluster(asked["world"], asked)
+    check_tls(asked)
+    asked["world"] = with_cluster(asked["world"], asked)
     named = asked.pop("predictor")
     if named and not asked["policy"]:
         raise click.UsageError("--predictor goes with --policy, such as --policy qssf")
@@ -149,7 +149,7 @@ def up(ctx: click.Context, /, system: bool, foreground: bool, **asked: Any) -> N
     _greet(client, place, asked)
 
 
-def _with_cluster(world: str | None, asked: dict[str, Any]) -> str | None:
+def with_cluster(world: str | None, asked: dict[str, Any]) -> str | None:
     """`--world kubernetes --context there` is `--world kubernetes:context=there`."""
     given = {name: asked.pop(name) for name in ("kubeconfig", "context", "namespace")}
     if given["kubeconfig"]:
@@ -162,7 +162,7 @@ def _with_cluster(world: str | None, asked: dict[str, Any]) -> str | None:
     return ":".join((world, *parts))
 
 
-def _check_tls(asked: Mapping[str, Any]) -> None:
+def check_tls(asked: Mapping[str, Any]) -> None:
     for name in ("tls_cert", "without_tls"):
         if asked[name] and not asked["listen"]:
             raise click.UsageError(f"--{name.replace('_', '-')} goes with --listen")

@@ -25,6 +25,7 @@ class PlaceInLine:
 
     ahead: tuple[JobId, ...]
     because: str
+    at_least: bool = False  # of thousands not all were looked at: more may go first
     blocks: bool = False  # does the first of them keep back all behind it if it does not fit?
 
 
@@ -42,7 +43,8 @@ def standing(
         ahead = _as_entities(likeness.line[: likeness.line.index(track.job.id)], state)
         why = f", {groups[0].why}" if groups else ""
         because = f"{counted(len(ahead), 'job')}{why}" if ahead else ""
-    return PlaceInLine(ahead, because, bool(getattr(policy, "blocks", False)))
+    at_least = likeness.left_out > 0 and not likeness.is_exact
+    return PlaceInLine(ahead, because, at_least, bool(getattr(policy, "blocks", False)))
 
 
 def _entities(state: State, track: Track) -> list[Track]:

@@ -57,7 +57,12 @@ def why_waiting(case: Case, allowed: Allowed) -> WhyWaiting:
         free=free_text(state.room, track.shape),
         in_use_by=_holders(case),
         gave_way=_preemption(case),
-        ahead=JobsAhead(number=len(line.ahead), first=list(line.ahead[:_SHOWN]), why=line.because),
+        ahead=JobsAhead(
+            number=len(line.ahead),
+            first=list(line.ahead[:_SHOWN]),
+            why=line.because,
+            at_least=line.at_least,
+        ),
         would_start=_changes(track, trial, reason),
         start=case.forecast.start(track.job.id) if not track.held else None,
         waits_for=_waits_for(case),
@@ -129,7 +134,7 @@ def _lines(case: Case, found: WhyWaiting, line: PlaceInLine) -> Iterator[str]:
     track, now = case.track, case.now
     yield from folded(f"{case.name(track.job.id)} waits: {found.because}.")
     in_line = not track.barred and found.reason != TURN
-    place = f", place {len(line.ahead) + 1:,} in line" if in_line else ""
+    place = f", {_place(line)}" if in_line else ""
     since = f"{found.phase} since {clock_near(found.since, now)}"
     yield f"{since} ({duration_text(now - found.since)}){place}; policy {found.policy}"
     yield ""
@@ -142,12 +147,17 @@ def _lines(case: Case, found: WhyWaiting, line: PlaceInLine) -> Iterator[str]:
     if line.ahead and in_line:
         named = ", ".join(case.name(job_id, "") for job_id in line.ahead[:_SHOWN])
         more = " …" if len(line.ahead) > _SHOWN else ""
-        yield from labelled("ahead", f"{line.because}: {named}{more}")
+        least = "at least " if line.at_least else ""
+        yield from labelled("ahead", f"{least}{line.because}: {named}{more}")
     yield from _start_lines(case, found)
     if found.promise is not None:
         yield from labelled("deadline", promise_text(found.promise, now))
     for i, change in enumerate(found.would_start):
         yield from labelled("" if i else "at once", change.change)
+
+
+def _place(line: PlaceInLine) -> str:
+    return f"place {len(line.ahead) + 1:,}{' or later' * line.at_least} in line"
 
 
 def _start_lines(case: Case, found: WhyWaiting) -> Iterator[str]:

@@ -146,19 +146,24 @@ def _refuse_if_served(path: Path) -> None:
     )
 
 
-def listen_at(address: str) -> socket.socket:
-    """A TCP socket for `HOST:PORT`; an IPv6 host stands in brackets."""
+def place_of(address: str) -> tuple[socket.AddressFamily, tuple[str, int]]:
+    """Of `HOST:PORT`; an IPv6 host stands in brackets."""
     host, colon, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not (colon and host and port.isascii() and port.isdigit() and int(port) < 65536):
         raise BadInput(f"cannot listen at {address!r}; write HOST:PORT, such as 127.0.0.1:7733")
+    asked = {"type": socket.SOCK_STREAM, "flags": socket.AI_PASSIVE}
     try:
-        family, kind, protocol, _, place = socket.getaddrinfo(
-            host, int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listener = socket.socket(family, kind, protocol)
+        family, _, _, _, place = socket.getaddrinfo(host, int(port), **asked)[0]
     except OSError as error:
         raise BadInput(f"cannot listen at {address!r}: {error.strerror or error}") from None
+    return family, (str(place[0]), int(place[1]))
+
+
+def listen_at(address: str) -> socket.socket:
+    """A TCP socket for `HOST:PORT`."""
+    family, place = place_of(address)
+    listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(place)

@@ -33,11 +33,17 @@ def network_at(listen: str, cert: str | None, key: str | None, without: bool) ->
 def context_for(
     listener: socket.socket, cert: str | None, key: str | None, without: bool
 ) -> ssl.SSLContext | None:
-    """For a socket that listens; None: in the clear, which others may read only on this machine, or
-    because `without` says that it may be so."""
+    """For a socket that listens."""
+    return context_at(str(listener.getsockname()[0]), cert, key, without)
+
+
+def context_at(
+    address: str, cert: str | None, key: str | None, without: bool
+) -> ssl.SSLContext | None:
+    """None: in the clear, which others may read only on this machine, or because `without` says that
+    it may be so."""
     if cert is not None:
         return _context(cert, key)
-    address = str(listener.getsockname()[0])
     if not (without or ip_address(address.partition("%")[0]).is_loopback):
         raise BadInput(
             f"who listens on the way to {address} would read the token and all that is said: give a "
