@@ -4,6 +4,7 @@ wrong with it is told with its line."""
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from dataclasses import fields

@@ -9,6 +9,7 @@ from dovetail.cli.jobs.job_columns import expected
 from dovetail.cli.jobs.logs import start_of_lines
 from dovetail.cli.reach import ListedJob
 from dovetail.client.connection import query_text
+from dovetail.client.job_facts import details
 from dovetail.client.shell import environment
 from dovetail.jobfiles.merging import merged
 from dovetail.text.counting import ids_text, numbers_text
@@ -58,6 +59,10 @@ def test_a_running_job_is_expected_to_end_and_a_waiting_one_to_start() -> None:
     running = a_job(placement=[{"node": 0, "gpus": [0]}])
     assert expected(ListedJob(running, known)) == "end in ~2 h"
     assert expected(ListedJob(running, Expected(None, None))) == "end unknown"
+    guessed = Expected(None, Span(end, end, None, guess=True))
+    assert expected(ListedJob(running, guessed)) == "end in ~2 h ?"
+    (told,) = [line for line in details(running, guessed, time.time()) if "expected end" in line]
+    assert told.endswith("in ~2 h; a guess, from jobs unlike the one that ends then")
     assert expected(ListedJob(a_job())) == ""
 
 

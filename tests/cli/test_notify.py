@@ -314,6 +314,31 @@ def test_who_asks_later_hears_where_it_will_be_told(box: Box, config: Path) -> N
     box.well("cancel", job)
 
 
+@pytest.mark.skipif(sendmail() is not None, reason="this machine can send mail")
+def test_who_would_not_be_told_is_said_when_a_job_is_handed_in(
+    box: Box, config: Path, tmp_path: Path
+) -> None:
+    settings, script = config / "dovetail" / "config.toml", tmp_path / "job.sh"
+    script.write_text("#!/bin/sh\n#SBATCH --mail-type=END --mail-user=ann@example.org\ntrue\n")
+    mail = f"notify.mail.server is not set in {settings} and this machine has no sendmail"
+    for words, told in (
+        (("--notify", "mail", "--", "true"), f"mail: {mail}"),
+        ((str(script),), f"mail:ann@example.org: {mail}"),
+        (
+            ("--notify", "command", "--", "true"),
+            f"command: notify.command is not set in {settings}",
+        ),
+        (("--notify", "desktop", "--", "true"), "desktop: notify-send is not installed here"),
+    ):
+        said = box("submit", *words, XDG_CONFIG_HOME=str(config), PATH="/nowhere")
+        assert said.code == 0
+        assert said.err == f"dovetail: warning: {told}, so nobody would be told\n"
+    settings.write_text("[notify.mail]\nserver = '127.0.0.1'\n")
+    said = box("submit", "--notify", "mail", "--", "true", XDG_CONFIG_HOME=str(config))
+    settings.unlink()
+    assert said.err == ""
+
+
 def test_many_messages_come_as_few(box: Box) -> None:
     with webhook() as hook:
         box.well("submit", "--array", "0-39", "--notify", hook.url, "--", "true")

@@ -50,6 +50,14 @@ def test_a_command_with_the_options_of_submit_is_answered_for(box: Box) -> None:
     assert "paused" in str(found["alternatives"])
 
 
+def test_a_job_is_answered_for_without_a_command(box: Box) -> None:
+    told = box.well("whatif", "--gpus", 2, "--estimate", "2h")
+    assert told.startswith("such a job (2 GPUs, priority 0) would start ")
+    assert "rests on   its user's estimate" in told
+    named = box.json("whatif", "--name", "train", "--estimate", "2h")
+    assert (named["name"], named["gpus"]) == ("train", 1)
+
+
 def test_an_end_that_may_come_before_the_latest_start_is_told_as_so_long_after_it() -> None:
     now = 1_700_000_000.0
     apart = _ends(Span(now + 7200, now + 3600, now + 9000), now)
@@ -99,7 +107,7 @@ def test_with_prices_and_watts_it_says_what_the_job_costs(
     make_box: Callable[[Path], Box], tmp_path: Path
 ) -> None:
     costs = tmp_path / "costs.toml"
-    costs.write_text("price = 0.3\n[watts]\ncpu = [1000, 1500]\n")
+    costs.write_text("currency = '€'\nprice = 0.3\n[watts]\ncpu = [1000, 1500]\n")
     own = make_box(tmp_path / "home")
     own.well("up", "--slots", 2, "--costs", costs)
     described = ("--estimate", "2h", "--option", "cpu:1=2h", "--option", "cpu:2=90m")
@@ -109,4 +117,4 @@ def test_with_prices_and_watts_it_says_what_the_job_costs(
     (timed,) = [row for row in found["alternatives"] if row["field"] == "gpus"]
     assert timed["in_time"] == "likely"
     assert timed["cost"]["energy"] == pytest.approx(1.5 * 1.5 * 0.3, rel=0.01)
-    assert "cost       0.6: 0.6 for energy" in own.well("whatif", *described, "--", "true")
+    assert "cost       0.6 €: 0.6 for energy" in own.well("whatif", *described, "--", "true")

@@ -10,7 +10,7 @@ import pytest
 
 from dovetail.api.wire import plain
 from dovetail.core import snapshot, still
-from dovetail.core.entries import Held, NodeJoined, Occupied, Pinned, Start, Submitted
+from dovetail.core.entries import Finished, Held, NodeJoined, Occupied, Pinned, Start, Submitted
 from dovetail.core.loop import run
 from dovetail.core.model import Estimate, Interruption, JobId, Node, Seconds
 from dovetail.core.state import State
@@ -93,6 +93,20 @@ def test_who_waits_for_another_job_starts_after_its_end() -> None:
     state = live(lasting("1", 100), lasting("2", 10, after=(JobId("1"),)))
     start(state, "1", 1)
     assert starts(forecasts.forecast(FakeService(state, "fifo")))["2"] == 101.0
+
+
+def test_what_rests_on_jobs_unlike_it_is_marked_as_a_guess() -> None:
+    jobs = [job(str(i), user="ann", name="old.py") for i in range(5)]
+    new = [job(own, user="ann", name=f"{own}.py") for own in ("odd", "after")]
+    state = live(*jobs, *new, lasting("said", 50), cluster=[Node("box", 1)])
+    for i in range(5):
+        start(state, str(i), 1)
+        state.record(Finished(state.now + 100.0, JobId(str(i))))
+    start(state, "odd", 1)
+    found = forecasts.forecast(FakeService(state, "fifo"))
+    assert {job_id for job_id, span in found.ends.items() if span.guess} == {"odd", "after"}
+    assert {job_id for job_id, span in found.starts.items() if span.guess} == {"after", "said"}
+    assert found.beliefs[JobId("odd")].source == "5 jobs by ann, none like it"
 
 
 def test_paused_jobs_are_left_out_and_delay_nobody() -> None:

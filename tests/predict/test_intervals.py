@@ -72,7 +72,17 @@ def test_a_belief_rests_on_the_most_alike_jobs_that_finished() -> None:
     assert believed(past).seconds == pytest.approx(100.0, rel=0.2)
     two = job("new", 2, user="ana", name="train.py")
     assert believed(past, two).source == "8 runs of train.py by ana with another number of GPUs"
-    assert believed(past, job("n", user="ana", name="y")).source == "8 jobs by ana"
+    assert believed(past, job("n", user="ana", name="y")).source == "8 jobs by ana, none like it"
+
+
+def test_what_rests_on_unlike_jobs_alone_is_a_guess() -> None:
+    past = [ended(100.0) for _ in range(5)]
+    assert believed(past, OTHER).guess
+    assert left(past, running(OTHER, 0.0), 30.0).guess
+    assert left(past, running(OTHER, 0.0), 3e6).guess  # it has outlived them all
+    assert not believed(past).guess
+    told = job("n", user="ana", name="other.py", estimate=Estimate(60.0))
+    assert not believed(past, told).guess
 
 
 def test_of_a_user_without_a_past_nothing_is_known_until_many_users_have_one() -> None:
@@ -82,7 +92,7 @@ def test_of_a_user_without_a_past_nothing_is_known_until_many_users_have_one() -
     assert known(past, stranger) is None
     past += [ended(100.0 * n, job("x", user=f"u{n}", name="a.py")) for n in range(1, 9)]
     belief = believed(past, stranger)
-    assert belief.source == "58 jobs of all users"
+    assert belief.source == "58 jobs of all users, none like it"
     assert belief.low < 100 < 1000 < belief.high
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from dovetail.api.wire import about, row
@@ -17,17 +17,20 @@ class Span:
     expected: float
     low: float
     high: float | None
+    guess: bool = field(
+        default=False, metadata=about("It rests on jobs that are unlike the one that ends then.")
+    )
 
     def moved(self, by: float) -> Span:
         high = None if self.high is None else self.high + by
-        return Span(self.expected + by, self.low + by, high)
+        return replace(self, expected=self.expected + by, low=self.low + by, high=high)
 
     def not_before(self, start: Span) -> Span:
         """The end of a job that starts then: it ends after its start, at the earliest and at best."""
         expected, low = max(self.expected, start.expected), max(self.low, start.low)
         if self.high is None or start.high is None:
-            return Span(expected, low, None)
-        return Span(expected, low, max(self.high, start.high))
+            return replace(self, expected=expected, low=low, high=None)
+        return replace(self, expected=expected, low=low, high=max(self.high, start.high))
 
 
 class Expected(NamedTuple):
@@ -112,4 +115,5 @@ class WhatIf:
     )
     tried: int = field(metadata=about("How many alternatives were looked at."))
     uncosted: str = field(metadata=about("Why costs are unknown."))
+    currency: str = ""
     limited: str = field(metadata=about("What it does not take into account."))

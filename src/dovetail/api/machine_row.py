@@ -165,6 +165,7 @@ class CostsTold:
     switch_ons: int
     since: float
     file: str = field(metadata=about("Where prices and watts were read; none if nowhere."))
+    currency: str = field(default="", metadata=about("Of the money; empty: the file names none."))
     services: list[ServiceCost] = field(
         metadata=about("Those that are open, from their beginning on.")
     )

@@ -159,6 +159,7 @@ class FutureStint:
     user: str
     since: float
     until: float | None = field(metadata=about("null: it cannot be told."))
+    guess: bool = field(metadata=about("`until` rests on jobs unlike it."))
     share: float
     on: list[GpusHeld]
 
@@ -181,6 +182,7 @@ class HourCost:
     file: str = field(metadata=about("Where the prices stand; none: they are not known."))
     total_cost: float
     energy_kwh: float
+    currency: str = ""
 
 
 @row
@@ -284,6 +286,7 @@ class UsageTold:
     total: int
     all: bool = field(metadata=about("False: only the newest were looked at."))
     uncosted: str = field(metadata=about("Why energy and money are unknown, if so."))
+    currency: str = ""
 
 
 @row

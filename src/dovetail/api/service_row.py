@@ -36,6 +36,7 @@ class ServiceCost:
         metadata=about("Cost of a thousand requests; null before the first answer.")
     )
     gpu_s_per_thousand: float | None
+    currency: str = ""
 
 
 @row

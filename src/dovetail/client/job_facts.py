@@ -96,9 +96,9 @@ def _expected(span: Span | None, now: float) -> str:
     if span is None:
         return ""
     told = f"{clock(span.expected, now)}, {about(span.expected, now)}"
-    if span.high is None:
-        return told
-    return f"{told} (between {clock(span.low, now)} and {clock(span.high, now)})"
+    if span.high is not None:
+        told += f" (between {clock(span.low, now)} and {clock(span.high, now)})"
+    return f"{told}; a guess, from jobs unlike the one that ends then" if span.guess else told
 
 
 def used_text(used: UsedTold | None) -> str:

@@ -60,6 +60,7 @@ class Costs:
     move: float = 0.0  # money for each time a job goes on elsewhere
     by_node: Mapping[str, float] = field(default_factory=dict)  # money per hour in use, by node id
     power: PowerTable = NO_LIMITS  # speed and watts under power limits, by model and kind
+    currency: str = ""  # of all money; "": nobody has said
 
     def __reduce__(self) -> tuple[object, ...]:
         return remade(self)

@@ -7,7 +7,7 @@ after `high`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from math import expm1, inf, log
 from statistics import NormalDist
@@ -42,6 +42,7 @@ class Belief:
     low: Seconds
     high: Seconds
     source: str  # what it rests on, to be read by people
+    guess: bool = False  # it rests on jobs that have little in common with this one
 
     @property
     def exact(self) -> bool:
@@ -57,7 +58,8 @@ class Belief:
 
 def stretched(belief: Belief, factor: float, source: str) -> Belief:
     """The same, so many times as long."""
-    return Belief(belief.seconds * factor, belief.low * factor, belief.high * factor, source)
+    seconds, low, high = [own * factor for own in (belief.seconds, belief.low, belief.high)]
+    return replace(belief, seconds=seconds, low=low, high=high, source=source)
 
 
 def exactly(seconds: Seconds, source: str = "known") -> Belief:
@@ -170,11 +172,12 @@ class Experience:
         if whole is not None and whole.seconds > done:
             middle = whole.seconds - done
             low = max(whole.low - done, _MEMORYLESS * middle)
-            return Belief(middle, low, whole.high - done, whole.source)
+            return replace(whole, seconds=middle, low=low, high=whole.high - done)
         before = self._lore.of(job)
         if before is None:
             return None
-        return _outlived(done, f"{rests_on(job, before.opinion)}, all of which it has outlived")
+        source = f"{rests_on(job, before.opinion)}, all of which it has outlived"
+        return replace(_outlived(done, source), guess=_is_guess(before.opinion))
 
 
 _SAME = 3  # in fineness: the same name and number of GPUs, or finer
@@ -190,7 +193,11 @@ def _as_said(job: Job, lore: Lore) -> Belief | None:
 
 def _belief(job: Job, known: LoreAnswer) -> Belief:
     low, middle, high = (max(expm1(logarithm), 0.0) for logarithm in known[:3])
-    return Belief(middle, low, high, rests_on(job, known.opinion))
+    return Belief(middle, low, high, rests_on(job, known.opinion), _is_guess(known.opinion))
+
+
+def _is_guess(opinion: Opinion) -> bool:
+    return opinion.fineness < NAME and not opinion.by_word
 
 
 def rests_on(job: Job, opinion: Opinion) -> str:
@@ -199,6 +206,8 @@ def rests_on(job: Job, opinion: Opinion) -> str:
     if opinion.fineness < 0:
         return said
     runs = described(job, opinion.fineness, opinion.number)
+    if _is_guess(opinion):
+        return f"{runs}, none like it"
     if not opinion.by_word or (job.estimate is None and opinion.fineness >= NAME):
         return runs  # beside these a limit only bounds
     return f"{runs}, and {said}" if opinion.fineness >= AMOUNT else f"{said}, and {runs}"
@@ -226,7 +235,7 @@ def _left_of(whole: Belief, done: Seconds) -> Belief:
         max(whole.at(_NORMAL.inv_cdf(over + part * (1 - over))) - done, 0.0)
         for part in (0.1, 0.5, 0.9)
     ]
-    return Belief(middle, low, high, whole.source)
+    return replace(whole, seconds=middle, low=low, high=high)
 
 
 def _deviations(belief: Belief, seconds: Seconds) -> float:
@@ -245,7 +254,8 @@ def at_most(belief: Belief, left: Seconds) -> Belief:
     source = belief.source
     if belief.seconds > left and "time limit" not in source:
         source = f"its time limit, since {source} would be longer"
-    return Belief(min(belief.seconds, left), min(belief.low, left), left, source)
+    seconds, low = min(belief.seconds, left), min(belief.low, left)
+    return replace(belief, seconds=seconds, low=low, high=left, source=source)
 
 
 def _progress_of(track: Track) -> tuple[float, float] | None:

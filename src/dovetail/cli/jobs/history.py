@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from dovetail.cli.reach import (
 from dovetail.client.connection import Client
 from dovetail.text.counting import counted
 from dovetail.text.durations import duration_text
+from dovetail.text.money import money_text
 from dovetail.text.tables import facts_table, has_colours, table
 from dovetail.text.times import clock
 
@@ -148,23 +150,21 @@ def costs(client: Client, since: str | None, as_json: bool) -> None:
 def _facts(found: CostsTold) -> Iterator[tuple[str, str]]:
     yield "of", "all users; each user's own: dovetail report"
     yield "since", clock(found.since, time.time())
-    yield "energy", f"{found.energy_kwh:.4g} kWh, cost {_money(found.energy_cost)}"
+    money = partial(money_text, currency=found.currency)
+    yield "energy", f"{found.energy_kwh:.4g} kWh, cost {money(found.energy_cost)}"
     yield "carbon", f"{found.co2_kg:.4g} kg of CO2" if found.co2_kg else ""
     late = ""
     if found.deadline_misses:
         jobs, by = counted(found.deadline_misses, "job"), duration_text(found.tardiness_s)
         late = f"{jobs} by {by} in all, "
-    yield "lateness", f"{late}cost {_money(found.tardiness_cost)}"
+    yield "lateness", f"{late}cost {money(found.tardiness_cost)}"
     yield (
         "moves",
-        f"{found.migrations}, cost {_money(found.move_cost)}" * bool(found.migrations),
+        f"{found.migrations}, cost {money(found.move_cost)}" * bool(found.migrations),
     )
-    yield "total", _money(found.total_cost)
+    unnamed = "" if found.currency or found.file == "none" else "; the cost file names no currency"
+    yield "total", f"{money(found.total_cost)}{unnamed}"
     from dovetail.cli.serving.service_text import cost_text
 
     for own in found.services:
         yield f"service {own.name}", cost_text(own)
-
-
-def _money(amount: float) -> str:
-    return f"{amount:,.2f}" if amount >= 100 or not amount else f"{amount:.4g}"

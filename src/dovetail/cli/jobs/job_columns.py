@@ -17,6 +17,7 @@ from dovetail.text.tables import PHASE_STYLES, Column
 from dovetail.text.times import about, ago, clock
 
 DEFAULT = ("id", "name", "user", "phase", "gpus", "prio", "for", "expected", "note")
+GUESS = " ?"
 HISTORY = (
     *("id", "name", "user", "phase", "exit", "gpus", "ended", "waited", "ran"),
     *("cpu", "memory", "note"),
@@ -71,13 +72,14 @@ def waited(row: JobRow) -> str:
 
 
 def expected(row: ListedJob) -> str:
-    """`end in ~12 min`, `start in ~3 min`, `start unknown`."""
+    """`end in ~12 min`, `start in ~3 min ?` if that is a guess, `start unknown`."""
     if row.expected is None or row.job.ended_at is not None:
         return ""
     runs, found = bool(row.job.placement), row.expected
     span = found.expected_end if runs else found.expected_start
     told = "unknown" if span is None else about(span.expected, time.time())
-    return f"{'end' if runs else 'start'} {told}"
+    mark = GUESS if span is not None and span.guess else ""
+    return f"{'end' if runs else 'start'} {told}{mark}"
 
 
 def as_entities(rows: Sequence[JobRow]) -> list[JobRow]:

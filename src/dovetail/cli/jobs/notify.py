@@ -10,12 +10,11 @@ from dovetail.api.job_row import Ids
 from dovetail.api.wire import read
 from dovetail.cli.jobs.queue import say_problems
 from dovetail.cli.reach import WANTED, with_client
-from dovetail.client.connection import Client, SocketLine
-from dovetail.client.notify_settings import notify_settings
+from dovetail.client.connection import Client
+from dovetail.client.notify_settings import is_here, notify_settings, troubles_of
 from dovetail.core.errors import BadInput
-from dovetail.notify.message import COMMAND, MAIL, WEBHOOK
-from dovetail.notify.settings import NotifySettings, config_file
-from dovetail.notify.ways import sendmail
+from dovetail.notify.message import MAIL
+from dovetail.notify.settings import NotifySettings
 from dovetail.text.counting import ids_text
 
 _NOBODY = "none"
@@ -52,28 +51,18 @@ def notify(client: Client, words: Sequence[str], on: str) -> None:
 
 
 def _told(client: Client, ways: Sequence[str]) -> str:
-    """`mail to ann@example.org, desktop`; BadInput: her settings lack what one of them needs. Those on
-    the machine of the daemon count."""
-    if not ways or not isinstance(client.line, SocketLine):
+    """`mail to ann@example.org, desktop`; BadInput: nobody would be told by one of them."""
+    if not ways or not is_here(client):
         return ", ".join(ways)
     settings = notify_settings()
+    if troubles := troubles_of(ways, settings):
+        raise BadInput(troubles[0])
     return ", ".join(_way_told(way, settings) for way in ways)
 
 
 def _way_told(way: str, settings: NotifySettings) -> str:
     kind, _, address = way.partition(":")
-    if kind == MAIL:
-        if not settings.mail.server and sendmail() is None:
-            raise _lacking(way, "mail.server", "and this machine has no sendmail")
-        to = address or settings.mail.to
-        return f"mail to {to}" if to else "mail to your user name (notify.mail.to is not set)"
-    if way == WEBHOOK and not settings.webhook:
-        raise _lacking(way, "webhook")
-    if way == COMMAND and not settings.command:
-        raise _lacking(way, "command")
-    return way
-
-
-def _lacking(way: str, key: str, more: str = "") -> BadInput:
-    told = f"{way}: notify.{key} is not set in {config_file()}"
-    return BadInput(f"{told} {more}".rstrip() + ", so nobody would be told")
+    if kind != MAIL:
+        return way
+    to = address or settings.mail.to
+    return f"mail to {to}" if to else "mail to your user name (notify.mail.to is not set)"

@@ -96,6 +96,11 @@ def _print_queue(
     if found.total > len(rows):
         more = f"{found.total - len(rows):,} more: {command_again()} queue --all"
         click.echo(f"… and {more}", err=True)
+    if any(span is not None and span.guess for row in rows for span in row.expected or ()):
+        again = f"{command_again()} why ID says on what it rests"
+        click.echo(
+            f"dovetail: ? is a guess, from jobs unlike the one that ends then: {again}", err=True
+        )
     if found.trouble:
         click.echo(f"dovetail: {found.trouble}", err=True)
     for line in found.closed:

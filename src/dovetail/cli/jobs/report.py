@@ -83,7 +83,7 @@ def _print(found: dict[str, UsageTold], begin: float, end: float | None, has_ten
     for by, own in found.items():
         if by == "tenant" and not has_tenants and {row.key for row in own.groups} <= {""}:
             continue  # nobody has named one
-        columns = [Column(by.upper(), _key, least=8), *_COLUMNS]
+        columns = [Column(by.upper(), _key, least=8), *_COLUMNS, _money_column(own.currency)]
         print_lines(["", *table(columns, own.groups, colours=has_colours())])
     if any(row.lost_gpu_hours for row in told.groups):
         click.echo("\nLOST: GPU-hours of saving jobs, bringing them back, and doing work again.")
@@ -122,8 +122,11 @@ _COLUMNS: list[Column[UsageRow]] = [
     Column("WAIT", lambda row: duration_text(row.mean_wait_s), right=True),
     Column("WAIT P90", lambda row: duration_text(row.p90_wait_s), right=True),
     Column("KWH", lambda row: _figure(row.energy_kwh), right=True),
-    Column("MONEY", lambda row: _figure(row.money), right=True),
 ]
+
+
+def _money_column(currency: str) -> Column[UsageRow]:
+    return Column(currency.upper() or "MONEY", lambda row: _figure(row.money), right=True)
 
 
 def _csv(found: dict[str, UsageTold]) -> str:

@@ -21,9 +21,11 @@ from dovetail.client.shell import as_sent
 from dovetail.daemon.foresight.wording import folded, labelled, span_text
 from dovetail.text.counting import counted
 from dovetail.text.durations import duration_text
+from dovetail.text.money import money_text
 from dovetail.text.tables import Column, clean, table
 from dovetail.text.times import clock
 
+_UNSAID = "such a job"  # where nobody says what it runs
 _IN_TIME = {
     "yes": "yes, in nine of ten cases or more",
     "likely": "likely: it is expected to be done by then, but may take longer",
@@ -42,10 +44,14 @@ _IN_TIME = {
 def whatif(client: Client, ctx: click.Context, by: str | None, as_json: bool, **asked: Any) -> None:
     """Say when a job would start and end, at what cost, and what would change that.
 
-    The job is told as for dovetail submit: a command behind --, a YAML file, or a script. Nothing is
-    handed in.
+    The job is told as for dovetail submit: a command behind --, a YAML file, or a script; or by its
+    options alone: dovetail whatif --gpus 2 --estimate 2h. Nothing is handed in.
     """
-    found = with_spec(asked, ctx.meta["is_command"], lambda spec: _ask(client, spec, by))
+    is_command = ctx.meta["is_command"]
+    if not asked["words"]:
+        is_command, asked["words"] = True, (_UNSAID,)
+        asked["name"] = asked["name"] or _UNSAID
+    found = with_spec(asked, is_command, lambda spec: _ask(client, spec, by))
     if as_json:
         print_json(found)
     else:
@@ -103,24 +109,21 @@ def _facts(found: WhatIf) -> Iterator[tuple[str, str]]:
         yield "due", f"{clock(found.deadline, now)}{told}"
     if found.by not in (None, found.deadline):
         yield "by then", f"{clock(found.by, now)}: {_IN_TIME[asked.in_time or 'unknown']}"
-    yield "cost", _cost_text(asked.cost) if asked.cost else f"unknown: {found.uncosted}"
+    unknown = f"unknown: {found.uncosted}"
+    yield "cost", _cost_text(asked.cost, found.currency) if asked.cost else unknown
     yield "others", _others_text(asked.others)
     yield "rests on", f"{asked.rests_on}; policy {found.policy}"
     if found.limited:
         yield "note", found.limited
 
 
-def _cost_text(cost: CostTold) -> str:
-    told = [f"{_money(cost.energy)} for energy"]
+def _cost_text(cost: CostTold, currency: str) -> str:
+    told = [f"{money_text(cost.energy)} for energy"]
     if cost.lateness:
-        told.append(f"{_money(cost.lateness)} for being late")
+        told.append(f"{money_text(cost.lateness)} for being late")
     if cost.others:
-        told.append(f"{_money(cost.others)} for others being late")
-    return f"{_money(cost.total)}: {', '.join(told)}"
-
-
-def _money(value: float) -> str:
-    return f"{value:,.2f}" if abs(value) >= 1 or not value else f"{value:.2g}"
+        told.append(f"{money_text(cost.others)} for others being late")
+    return f"{money_text(cost.total, currency)}: {', '.join(told)}"
 
 
 def _others_text(others: OthersTold) -> str:
@@ -146,7 +149,7 @@ def _columns(found: WhatIf) -> list[Column[OutcomeTold]]:
         columns.append(Column("IN TIME", lambda row: str(row.in_time)))
         columns.append(Column("LATE", _late, right=True))
     if found.as_asked.cost is not None:
-        columns.append(Column("COST", _total, right=True))
+        columns.append(Column(found.currency.upper() or "COST", _total, right=True))
     return [*columns, Column("OTHERS LATER", _others, right=True)]
 
 
@@ -163,7 +166,7 @@ def _late(row: OutcomeTold) -> str:
 
 
 def _total(row: OutcomeTold) -> str:
-    return "?" if row.cost is None else _money(row.cost.total)
+    return "?" if row.cost is None else money_text(row.cost.total)
 
 
 def _others(row: OutcomeTold) -> str:

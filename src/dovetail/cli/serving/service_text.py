@@ -44,7 +44,8 @@ def cost_text(cost: ServiceCost) -> str:
     found = f"{cost.gpu_hours:.3g} GPU-hours"
     if cost.gpu_s_per_thousand is None or cost.per_thousand is None:
         return found
-    money = f" and {cost.per_thousand:.3g}" if cost.per_thousand else ""
+    paid = f"{cost.per_thousand:.3g} {cost.currency}".rstrip()
+    money = f" and {paid}" if cost.per_thousand else ""
     seconds = cost.gpu_s_per_thousand
     told = f"{seconds:,.0f}" if seconds >= 100 else f"{seconds:.3g}"
     return f"{found}, {told} GPU-seconds{money} for a thousand requests"

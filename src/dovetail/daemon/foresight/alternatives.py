@@ -56,6 +56,7 @@ def whatif(service: Asked, job: Job, by: Seconds | None = None, allowed: Allowed
         alternatives=[one.told() for one in alternatives],
         tried=search.tried,
         uncosted=asked.uncosted,
+        currency=prospect.costs.currency,
         limited="; ".join(filter(None, (asked.limited, search.limited))),
     )
 

@@ -185,6 +185,7 @@ def made_of(
     ends = {k: v.not_before(starts[k]) if k in starts else v for k, v in ends.items()}
     for job_id, track in state.running.items():
         starts[job_id] = Span(track.started_at, track.started_at, track.started_at)
+    _mark_guesses(starts, ends, beliefs, middle)
     epoch = unix(0.0)
     return QueueForecast(
         made_at=unix(likeness.now),
@@ -207,6 +208,18 @@ def made_of(
             for stay in middle.stays(looked.horizon)
         ],
     )
+
+
+def _mark_guesses(
+    starts: dict[JobId, Span], ends: dict[JobId, Span], beliefs: Beliefs, middle: StartsAndEnds
+) -> None:
+    """A start rests on the end that it waits for."""
+    unlike = {job_id for job_id, belief in beliefs.items() if belief.guess}
+    for job_id, span in ends.items():
+        span.guess = job_id in unlike
+    for job_id, release in middle.releases.items():
+        if job_id in starts:
+            starts[job_id].guess = release.ended and release.job_id in unlike
 
 
 def _uncosted(middle: StartsAndEnds, unknown: frozenset[JobId], lasting: frozenset[JobId]) -> str:

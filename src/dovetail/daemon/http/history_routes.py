@@ -82,6 +82,7 @@ def costs(daemon: AskedDaemon, caller: Asking, since: Time = None) -> Response:
     begin = max(since or 0.0, clock.epoch)
     services = [asdict(own.cost) for own in daemon.services.all(caller).services]
     told = {**found, "since": begin, "file": daemon.costs_file, "services": services}
+    told["currency"] = daemon.costs.currency
     return JsonAnswer(read(CostsTold, told))
 
 

@@ -99,7 +99,8 @@ def hour_cost(daemon: AskedDaemon) -> Response:
         begin = time.time() // _HOUR_S * _HOUR_S
         figures = daemon.account.since(max(begin - clock.epoch, 0.0), clock())
         spent = {name: figures[name] for name in ("total_cost", "energy_kwh")}
-        return HourCost(since=begin, file=daemon.costs_file, **spent)
+        paid = {"file": daemon.costs_file, "currency": daemon.costs.currency}
+        return HourCost(since=begin, **paid, **spent)
 
     return JsonAnswer(daemon.overview.cost.told(made, daemon.overview.seq))
 

@@ -60,6 +60,7 @@ def usage(
         total=len(rows),
         all=len(rows) < MOST_JOBS,
         uncosted=uncosted,
+        currency=daemon.costs.currency,
     )
     return JsonAnswer(told)
 

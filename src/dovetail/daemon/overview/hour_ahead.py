@@ -58,6 +58,7 @@ class Foreseen:
                 user=texts[stay.job_id][1],
                 since=stay.since,
                 until=stay.until,
+                guess=_is_guess(found.end(stay.job_id)),
                 share=stay.on.share / WHOLE_GPU,
                 on=held(stay.on, nodes),
             )
@@ -66,6 +67,10 @@ class Foreseen:
         ]
         hour = HourAhead(made_at=found.made_at, limited=found.limited, stints=stints, starts={})
         return _Ahead(hour, found)
+
+
+def _is_guess(end: Span | None) -> bool:
+    return end is not None and end.guess
 
 
 def _names(view: View, found: QueueForecast) -> dict[str, tuple[str, str]]:

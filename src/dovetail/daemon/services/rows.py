@@ -29,6 +29,7 @@ def cost_of(scene: ServiceScene, keeper: ServiceKeeper | None, costs: Costs) -> 
         cost=money,
         per_thousand=money / answered * 1e3 if answered else None,
         gpu_s_per_thousand=scene.gpu_s / answered * 1e3 if answered else None,
+        currency=costs.currency,
     )
 
 

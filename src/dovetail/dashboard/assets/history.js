@@ -4,9 +4,10 @@ const money = (value) => (value === null ? "–" : short(value));
 
 const hours = (value) => (value > 0 && value < 0.001 ? "<0.001" : short(value));
 
+const MONEY = "Money";
 const GROUPS = [
   ["Jobs", (row) => row.jobs], ["Finished", (row) => row.finished], ["Failed", (row) => row.failed], ["Cancelled", (row) => row.cancelled],
-  ["GPU-hours", (row) => row.gpu_hours, hours], ["Lost of these", (row) => row.lost_gpu_hours, hours], ["Energy (kWh)", (row) => row.energy_kwh, money], ["Money", (row) => row.money, money],
+  ["GPU-hours", (row) => row.gpu_hours, hours], ["Lost of these", (row) => row.lost_gpu_hours, hours], ["Energy (kWh)", (row) => row.energy_kwh, money], [MONEY, (row) => row.money, money],
   ["Mean wait", (row) => row.mean_wait_s, duration], ["9 of 10 waited less than", (row) => row.p90_wait_s, duration], ["Preemptions", (row) => row.preemptions],
 ];
 
@@ -27,7 +28,7 @@ function table(place, caption, heads, texts, rows) {
 function showGroups(told, by) {
   const rows = told.groups.map((row) => el("tr", {}, el("th", { scope: "row" }, row.key || `(no ${by})`),
     ...GROUPS.map(([, of, text]) => el("td", { "data-value": of(row) ?? "Infinity" }, (text ?? plain)(of(row))))));
-  table($$("#groups"), `Usage by ${by}`, [by[0].toUpperCase() + by.slice(1), ...GROUPS.map(([name]) => name)], [0], rows);
+  table($$("#groups"), `Usage by ${by}`, [by[0].toUpperCase() + by.slice(1), ...GROUPS.map(([name]) => (name === MONEY && told.currency ? `${MONEY} (${told.currency})` : name))], [0], rows);
   const costs = told.uncosted ? `Energy and money: ${told.uncosted}.` : "Energy and money of the whole daemon in that time, shared out by GPU-hours.";
   $$("#groups-note").textContent = `${told.all ? "" : "Only the newest jobs were looked at. "}${costs}`;
 }

@@ -147,7 +147,7 @@ class Lanes {
     if (!box) return hideTip();
     const time = (at) => clockText(at, true);
     showTip(event, `Job ${box.id} ${box.name}`, [
-      ["user", box.user], ["from", time(box.from)], ["until", box.open ? "unknown" : time(box.to)],
+      ["user", box.user], ["from", time(box.from)], ["until", box.open ? "unknown" : `${time(box.to)}${box.future && box.guess ? ", a guess" : ""}`],
       ["lasting", duration(box.to - box.from)], ["", box.future ? "expected" : box.end || "running"],
     ]);
   }

@@ -25,7 +25,7 @@ function showFigures() {
 
 async function renewCost() {
   const told = await get("/v1/page/cost");
-  now.cost = told.file !== "none" ? [short(told.total_cost), `${short(told.energy_kwh)} kWh`] : told.energy_kwh ? [`${short(told.energy_kwh)}`, "kWh, no prices given"] : ["–", "no prices given"];
+  now.cost = told.file !== "none" ? [short(told.total_cost), `${told.currency} for ${short(told.energy_kwh)} kWh`.trim()] : told.energy_kwh ? [`${short(told.energy_kwh)}`, "kWh, no prices given"] : ["–", "no prices given"];
   showFigures();
 }
 
@@ -99,8 +99,10 @@ function untilText(row) {
   const stays = now.ahead?.stints.filter((own) => own.id === row.id) ?? [];
   if (!stays.length) return "";
   const stay = stays.find((own) => own.until === null || own.until > clockNow()) ?? stays.at(-1);
-  return stay.until === null ? "unknown" : awayText(stay.until);
+  return stay.until === null ? "unknown" : `${awayText(stay.until)}${guessMark(stay)}`;
 }
+
+const guessMark = (own) => (own.guess ? " ?" : "");
 
 function awayText(at) {
   const away = at - clockNow();
@@ -111,7 +113,7 @@ function startText(row) {
   const span = now.starts[row.id];
   if (row.held) return "held";
   if (!span) return row.id in now.starts ? "unknown" : "why?";
-  return awayText(span.expected);
+  return `${awayText(span.expected)}${guessMark(span)}`;
 }
 
 let chosen = "";
@@ -171,8 +173,9 @@ function showNote() {
   const { nodes } = now.told;
   const shut = nodes.filter((node) => node.closed.some(Boolean)).map((node) => `${nodes.length > 1 ? `${node.id}: ` : ""}${closedText(node.gpus, node.closed)}`);
   const closed = shut.length ? ` ${shut.join("; ")}.` : "";
+  const guess = [...(now.ahead?.stints ?? []), ...Object.values(now.starts)].some((own) => own?.guess) ? " ?: a guess, from jobs unlike the one that ends then." : "";
   const limited = now.ahead?.limited ? ` Note: ${now.ahead.limited}.` : "";
-  $$("#lanes-note").textContent = `Lighter, to the right of now: what is expected.${strangers}${closed}${limited}`;
+  $$("#lanes-note").textContent = `Lighter, to the right of now: what is expected.${strangers}${closed}${guess}${limited}`;
 }
 
 function show() {

@@ -23,7 +23,7 @@ function figures(own) {
 // Money where prices are known; GPU time is known in any case, once something was answered.
 function costOfThousand(cost) {
   const gpus = cost.gpu_s_per_thousand === null ? "" : `${duration(cost.gpu_s_per_thousand)} of a GPU`;
-  if (cost.per_thousand) return [short(cost.per_thousand), gpus];
+  if (cost.per_thousand) return [`${short(cost.per_thousand)} ${cost.currency}`.trim(), gpus];
   return gpus ? [gpus, "no prices known"] : ["–", "nothing answered yet"];
 }
 

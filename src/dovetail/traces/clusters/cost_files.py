@@ -15,8 +15,9 @@ from dovetail.traces.clusters.hourly_tables import read_hourly
 from dovetail.traces.clusters.toml_tables import read_toml
 from dovetail.traces.readers.cells import LARGEST_AMOUNT
 
-KNOWN = ("price", "carbon", "pue", "switch_on", "move", "watts", "per_hour")
+KNOWN = ("price", "carbon", "pue", "switch_on", "move", "watts", "per_hour", "currency")
 NAME_WATTS = "name them under [watts] in the file of --costs"
+_LONGEST = 8  # name of a currency
 _TABLE = "the number for 1 busy GPU, for 2, and so on, such as H100 = [700, 1300]"
 
 
@@ -30,6 +31,7 @@ class CostFile:
     switch_on: float = 0.0
     move: float = 0.0
     rates: dict[str, NodeRates] = field(default_factory=dict)  # by GPU kind
+    currency: str = ""
 
     def costs(self, nodes: Iterable[Node]) -> Costs:
         return Costs(
@@ -39,6 +41,7 @@ class CostFile:
             pue=self.pue,
             switch_on=self.switch_on,
             move=self.move,
+            currency=self.currency,
         )
 
 
@@ -59,6 +62,8 @@ def read_costs(path: str) -> CostFile:
     for name, least in (("pue", 1.0), ("switch_on", 0.0), ("move", 0.0)):
         if name in found:
             said[name] = _number(f"{path}: {name}", found[name], least)
+    if "currency" in found:
+        said["currency"] = _currency(path, found["currency"])
     return CostFile(**said, rates=_rates(path, found))
 
 
@@ -67,6 +72,12 @@ def _hourly(path: str, name: str, value: object) -> Hourly:
     if isinstance(value, str):
         return read_hourly(join(dirname(path), value), name)
     return Hourly([_number(f"{path}: {name}", value)], name)
+
+
+def _currency(path: str, value: object) -> str:
+    if isinstance(value, str) and value.isprintable() and 0 < len(value.strip()) <= _LONGEST:
+        return value.strip()
+    raise BadInput(f"{path}: currency: {value!r} is none; write its sign or name, such as EUR")
 
 
 def _rates(path: str, found: dict[str, Any]) -> dict[str, NodeRates]:
