@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from dovetail.api.forecast_row import Expected, Span
 from dovetail.cli.jobs.job_columns import expected
 from dovetail.cli.jobs.logs import start_of_lines
+from dovetail.cli.jobs.queue import overtakes
 from dovetail.cli.reach import ListedJob
 from dovetail.client.connection import query_text
 from dovetail.client.job_facts import details
@@ -24,6 +26,18 @@ def test_times_are_told_from_now() -> None:
     assert about(820.0, 100.0) == "in ~12 min"
     assert about(102.2, 100.0) == "in ~2 s"
     assert about(90.0, 100.0) == "now"
+
+
+def test_that_a_later_place_may_start_sooner_is_noticed() -> None:
+    def waits(start: float | None, **more: Any) -> ListedJob:
+        span = None if start is None else Span(start, start, None)
+        return ListedJob(a_job(**more), Expected(span, None))
+
+    assert not overtakes([waits(10.0), waits(10.5), waits(20.0), waits(None)])
+    assert overtakes([waits(10.0), waits(30.0), waits(20.0)])
+    assert overtakes([waits(None), waits(20.0)])
+    assert not overtakes([waits(30.0, placement=[{"node": 0, "gpus": [0]}]), waits(20.0)])
+    assert not overtakes([waits(None, reason="paused by its user"), waits(20.0)])
 
 
 def test_a_table_gives_room_to_what_cannot_shrink() -> None:

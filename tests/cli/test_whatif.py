@@ -97,12 +97,6 @@ def test_what_cannot_be_answered_is_one_line(box: Box, words: list[object], says
     assert said.err.count("\n") == 1
 
 
-def test_without_anything_to_run_it_says_so(box: Box) -> None:
-    said = box("whatif", "--by", "friday")
-    assert said.code == 2
-    assert "say what to run: -- COMMAND, or a file" in said.err
-
-
 def test_with_prices_and_watts_it_says_what_the_job_costs(
     make_box: Callable[[Path], Box], tmp_path: Path
 ) -> None:

@@ -144,6 +144,7 @@ def test_who_asks_to_be_told_is_told_when_the_job_ends(live: Any, enter: Any) ->
     page = visit.open(f"/page/job/{job_id}")
     page.evaluate(_LISTEN)
     assert page.inner_text("#notify-command") == f"dovetail notify {job_id} desktop"
+    assert "as long as this page is open; also when it is closed: " in page.inner_text("#deeds")
     page.click("#do-notify")
     page.wait_for_selector("#done:text('This page will tell you')")
     page.wait_for_selector("#do-notify", state="detached")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import Any
 
 import click
@@ -101,6 +102,13 @@ def _print_queue(
         click.echo(
             f"dovetail: ? is a guess, from jobs unlike the one that ends then: {again}", err=True
         )
+    if overtakes(rows):
+        again = f"{command_again()} why ID says more"
+        click.echo(
+            f"dovetail: who stands further down may start sooner, where it fits and those before it "
+            f"do not: {again}",
+            err=True,
+        )
     if found.trouble:
         click.echo(f"dovetail: {found.trouble}", err=True)
     for line in found.closed:
@@ -108,6 +116,20 @@ def _print_queue(
     if found.notices:
         told = counted(found.notices, "notice")
         click.echo(f"dovetail: {told} that nobody has acknowledged: dovetail doctor", err=True)
+
+
+def overtakes(rows: Sequence[ListedJob]) -> bool:
+    """Does any start before others that stand before it?"""
+    latest = 0.0
+    for row in rows:
+        if row.expected is None or row.job.placement or row.job.reason:
+            continue  # it runs, or is held
+        start = row.expected.expected_start
+        at = inf if start is None else start.expected
+        if at < latest - 1.0:
+            return True
+        latest = max(latest, at)
+    return False
 
 
 def summary(found: Jobs) -> str:

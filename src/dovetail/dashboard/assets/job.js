@@ -27,7 +27,7 @@ function showDeeds() {
   $$("#deeds").replaceChildren(...rows.flatMap(([name, label, , work]) => {
     const field = FIELDS[name] ? deedField(name, ...FIELDS[name]) : null;
     const button = el("button", { type: "button", class: "plain", id: `do-${name}`, onclick: () => perform(button, name, label, work) }, label);
-    return [el("span", { class: "deed" }, button, field), el("code", { id: `${name}-command` }, commandOf(name))];
+    return [el("span", { class: "deed" }, button, field), el("span", {}, name === "notify" ? "as long as this page is open; also when it is closed: " : null, el("code", { id: `${name}-command` }, commandOf(name)))];
   }));
 }
 

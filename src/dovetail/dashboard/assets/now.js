@@ -1,5 +1,5 @@
 // The page Now: figures, a lane for each GPU, who runs and who waits.
-const now = { told: null, running: new Map(), past: [], ahead: null, starts: {}, ahead_s: 0, names: new Map(), cost: null };
+const now = { told: null, running: new Map(), past: [], ahead: null, starts: {}, line: [], waits: 0, exact: true, ahead_s: 0, names: new Map(), cost: null };
 const clockNow = () => Date.now() / 1000 + now.ahead_s;
 
 const figure = (name, value, unit = "") => el("div", {}, el("dt", {}, name), el("dd", {}, value, unit ? el("small", {}, ` ${unit}`) : null));
@@ -77,7 +77,8 @@ const queue = new VirtualList($$("#queue"), {
   load: async (first, most) => {
     const user = $$("#mine").checked ? `&user=${encodeURIComponent((await me()).user)}` : "";
     const told = await get(`/v1/page/line?first=${first}&most=${most}${user}`);
-    $$("#queue-note").textContent = told.total ? (told.exact ? "" : "Those that may start soon come first; under this policy nobody's exact place is known.") : "Nothing waits.";
+    Object.assign(now, { line: told.rows, waits: told.total, exact: told.exact });
+    showQueueNote();
     $$("#queue-heads").hidden = !told.total;
     askStarts(told.rows.map((row) => row.id));
     if (told.seq < live.seq) refreshQueue(); // the loop was busy: this is from before
@@ -93,6 +94,23 @@ const queue = new VirtualList($$("#queue"), {
     ]);
   },
 });
+
+// Some start before others that stand before them.
+function overtakes() {
+  let latest = 0;
+  return now.line.filter((row) => !row.held && row.id in now.starts).some((row) => {
+    const start = now.starts[row.id]?.expected ?? Infinity;
+    const sooner = start < latest - 1;
+    latest = Math.max(latest, start);
+    return sooner;
+  });
+}
+
+function showQueueNote() {
+  const place = now.exact ? "" : "Those that may start soon come first; under this policy nobody's exact place is known. ";
+  const sooner = overtakes() ? "Who stands further down may start sooner: it fits where those before it do not. " : "";
+  $$("#queue-note").textContent = now.waits ? `${place}${sooner}` : "Nothing waits.";
+}
 
 // Until when it has its GPUs, as foreseen: it ends then, or gives way.
 function untilText(row) {
@@ -196,6 +214,7 @@ const renewAhead = atMost(1000, async () => {
   if (!found) return;
   now.ahead = found;
   now.starts = found.starts;
+  showQueueNote();
   if (now.told) showNote();
   lanes.draw();
   queue.redraw();
