@@ -257,6 +257,17 @@ def test_how_somebody_is_told_is_short_and_is_counted(box: Any) -> None:
     assert box.get(f"/v1/jobs/{ids[0]}")["spec"]["notify"] == ["desktop"]
 
 
+def test_what_an_array_has_in_common_is_not_written_again_for_each_who_is_told(box: Any) -> None:
+    (first, *_) = submit(box, array="0-19", run="sleep 600 # " + 90_000 * "x")[1]["ids"]
+    limit(box, megabytes=5)
+    before = used(box)
+    asked = {"ids": [first.partition(".")[0]], "notify": "desktop"}
+    assert ask(box, "POST", "/v1/jobs/notify", asked)[0] == 200
+    assert used(box) - before < 0.02
+    told = box.get(f"/v1/jobs/{first}")["spec"]
+    assert (told["notify"], len(told["run"]) > 90_000) == (["desktop"], True)
+
+
 def test_stopping_and_resuming_a_study_is_counted(box: Any) -> None:
     study = {"name": "s", "run": "sleep 600 {x}", "space": {"x": {"int": [0, 99]}}, "metric": "m"}
     spec = {**study, "steps": 1, "trials": 6}

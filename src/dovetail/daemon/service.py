@@ -6,7 +6,6 @@ A question that changes something is answered when the change is on disk.
 from __future__ import annotations
 
 import fnmatch
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -36,6 +35,7 @@ from dovetail.daemon.active_policy import said
 from dovetail.daemon.closed_gpus import named_gpus, told_closed
 from dovetail.daemon.dependencies import over
 from dovetail.daemon.history.job_rows import row_of, used_told
+from dovetail.daemon.history.submission_records import with_wishes
 from dovetail.daemon.holds import HELD_BACK, LIMITED, PAUSED
 from dovetail.daemon.named_jobs import meant
 from dovetail.daemon.promises import promise_of
@@ -115,10 +115,10 @@ class Service(Submitting):
 
     def _with_wishes(self, job_id: str, wishes: Mapping[str, Any]) -> str:
         """What is kept beside the journal, where messages look when something happens."""
-        record, own = self.record(job_id), self._parts.reader.spec(job_id)
-        if record is None or own is None:
+        own = self._parts.reader.spec(job_id)
+        if own is None:
             raise NotFound(f"nothing is kept of how job {job_id} was submitted")
-        return json.dumps({**json.loads(own), "spec": {**record.spec, **wishes}})
+        return with_wishes(own, wishes)
 
     def requeue(self, ids: Sequence[str], caller: Caller) -> list[str]:
         """Running and suspended jobs start over from the queue; of those that a name or pattern stands

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from dovetail.api.wire import read, text_of
 from dovetail.core.model import JobId
+
+_WISHES = "wishes"  # fields of the description that were said later, of one job
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,5 +62,13 @@ def record_in(find: Callable[[str], str | None], job_id: str) -> SubmissionRecor
     if text is None:
         return None
     own = json.loads(text)
+    wishes = own.pop(_WISHES, {})
     common = find(own["of"]) if "of" in own else None
-    return read(SubmissionRecord, own if common is None else {**json.loads(common), **own})
+    found = read(SubmissionRecord, own if common is None else {**json.loads(common), **own})
+    return replace(found, spec={**found.spec, **wishes}) if wishes else found
+
+
+def with_wishes(text: str, wishes: Mapping[str, object]) -> str:
+    """The text of one job, whose user wants to be told otherwise than its description says. What it
+    has in common with others stays where it is."""
+    return json.dumps({**json.loads(text), _WISHES: wishes})
