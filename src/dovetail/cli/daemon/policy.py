@@ -10,6 +10,7 @@ from dovetail.api.machine_row import PolicyTold
 from dovetail.api.tenant_row import TenantRow, Tenants
 from dovetail.api.wire import read
 from dovetail.cli.reach import (
+    command_again,
     print_json,
     print_lines,
     shown_or_set,
@@ -82,8 +83,11 @@ def tenant(client: Client, as_json: bool) -> None:
     found = read(Tenants, client.get("/v1/tenants")).tenants
     if as_json:
         print_json(found)
-    else:
+    elif found:
         print_lines(table(_COLUMNS, found))
+    else:
+        again = f"{command_again()} tenant set NAME --quota GPUS makes one"
+        click.echo(f"There are no tenants: everybody may use all nodes. {again}.")
 
 
 @tenant.command("set")

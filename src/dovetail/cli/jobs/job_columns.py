@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import click
 
+from dovetail.api.forecast_row import Span
 from dovetail.api.job_row import ENDED, JobRow, UsedTold
 from dovetail.cli.reach import ListedJob
 from dovetail.client.job_words import gpus_text, memory_text, number, reported
@@ -75,11 +76,18 @@ def expected(row: ListedJob) -> str:
     """`end in ~12 min`, `start in ~3 min ?` if that is a guess, `start unknown`."""
     if row.expected is None or row.job.ended_at is not None:
         return ""
-    runs, found = bool(row.job.placement), row.expected
-    span = found.expected_end if runs else found.expected_start
+    span = span_shown(row)
     told = "unknown" if span is None else about(span.expected, time.time())
     mark = GUESS if span is not None and span.guess else ""
-    return f"{'end' if runs else 'start'} {told}{mark}"
+    return f"{'end' if row.job.placement else 'start'} {told}{mark}"
+
+
+def span_shown(row: ListedJob) -> Span | None:
+    """The next thing that is expected of it."""
+    found = row.expected
+    if found is None:
+        return None
+    return found.expected_end if row.job.placement else found.expected_start
 
 
 def as_entities(rows: Sequence[JobRow]) -> list[JobRow]:

@@ -12,7 +12,7 @@ import click
 
 from dovetail.api.job_row import Ids, Jobs
 from dovetail.api.wire import read
-from dovetail.cli.jobs.job_columns import DEFAULT, as_entities, chosen
+from dovetail.cli.jobs.job_columns import DEFAULT, as_entities, chosen, span_shown
 from dovetail.cli.reach import (
     MOST_ROWS,
     WANTED,
@@ -97,7 +97,7 @@ def _print_queue(
     if found.total > len(rows):
         more = f"{found.total - len(rows):,} more: {command_again()} queue --all"
         click.echo(f"… and {more}", err=True)
-    if any(span is not None and span.guess for row in rows for span in row.expected or ()):
+    if any(span is not None and span.guess for span in map(span_shown, rows)):
         again = f"{command_again()} why ID says on what it rests"
         click.echo(
             f"dovetail: ? is a guess, from jobs unlike the one that ends then: {again}", err=True
