@@ -26,8 +26,10 @@ def number(value: float | None) -> str:
 
 def memory_text(number: float) -> str:
     """`3.2 GB`, `640 MB`; as everywhere in Dovetail, of 2**30 bytes."""
-    gigabytes = number / 2**30
-    return f"{gigabytes:.1f} GB" if gigabytes >= 1 else f"{number / 2**20:.0f} MB"
+    gigabytes, megabytes = number / 2**30, number / 2**20
+    if gigabytes >= 1:
+        return f"{gigabytes:.1f} GB"
+    return f"{megabytes:.0f} MB" if megabytes >= 0.5 else "<1 MB"
 
 
 def gpus_text(row: JobRow) -> str:
