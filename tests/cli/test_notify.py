@@ -319,7 +319,9 @@ def test_who_would_not_be_told_is_said_when_a_job_is_handed_in(
     box: Box, config: Path, tmp_path: Path
 ) -> None:
     settings, script = config / "dovetail" / "config.toml", tmp_path / "job.sh"
-    script.write_text("#!/bin/sh\n#SBATCH --mail-type=END --mail-user=ann@example.org\ntrue\n")
+    script.write_text(
+        "#!/bin/sh\n#SBATCH --gres=gpu:1 --mail-type=END --mail-user=ann@example.org\ntrue\n"
+    )
     mail = f"notify.mail.server is not set in {settings} and this machine has no sendmail"
     for words, told in (
         (("--notify", "mail", "--", "true"), f"mail: {mail}"),

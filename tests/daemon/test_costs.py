@@ -19,6 +19,7 @@ from dovetail.core.model import Job, JobId, Node, Option
 from dovetail.daemon.foresight.why import why
 from dovetail.daemon.history.as_trace import trace
 from dovetail.daemon.history.costs import charged, costs_here
+from dovetail.daemon.history.usage import WantedJobs
 from dovetail.experiments.experiment import Experiment, simulate
 from dovetail.models.cost import Costs, NodeRates
 from dovetail.models.hourly import Hourly
@@ -188,7 +189,7 @@ def test_the_history_is_a_trace_with_options_and_late_costs(tmp_path: Path) -> N
         ways = {"cpu": {"1": "10s", "2": "2s"}}
         job = made.submit("sleep 0.5", options=ways, deadline="+3s", late_cost="1/s")
         (row,) = made.wait(job)
-        (tmp_path / "past.csv").write_text(trace(made.service, Filter(), "csv"))
+        (tmp_path / "past.csv").write_text(trace(made.service, WantedJobs(Filter()), "csv"))
     assert row["gpus"] == 2
     (arrival,) = traces.read(str(tmp_path / "past.csv")).arrivals
     assert arrival.job.options == (Option("cpu", 1, 10.0), Option("cpu", 2, 2.0))

@@ -12,6 +12,7 @@ import pytest
 from dovetail.core.model import Estimate, Job, JobId
 from dovetail.core.track import Phase
 from dovetail.daemon.history.as_trace import trace
+from dovetail.daemon.history.usage import WantedJobs
 from dovetail.models.workload import Arrival
 from dovetail.store import Filter
 from dovetail.testing import nodes, run_trace
@@ -43,7 +44,7 @@ def test_failures_retries_cancellations_and_limits_are_written_and_read(
     here.service.cancel([jobs["away"]], ME)
     here.wait(*jobs.values())
     path = tmp_path / f"jobs.{form}"
-    path.write_text(trace(here.service, Filter(), form))
+    path.write_text(trace(here.service, WantedJobs(Filter()), form))
     found = {own.job.name: own for own in read(path).arrivals}
     assert set(found) >= set(jobs)
     well, again, never, late, away = (found[name] for name in jobs)
@@ -78,7 +79,7 @@ def test_a_cancelled_job_is_cancelled_also_where_a_simulation_starts_it_sooner(
     here.service.cancel([job], ME)
     here.wait(first, job)
     path = tmp_path / "jobs.csv"
-    path.write_text(trace(here.service, Filter(name="given up"), "csv"))
+    path.write_text(trace(here.service, WantedJobs(Filter(name="given up")), "csv"))
     found = read(path).arrivals
     assert [own.cancel_after_s is not None for own in found] == [True]
     assert simulated(found) == {"given up": Phase.CANCELLED}

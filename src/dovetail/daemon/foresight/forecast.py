@@ -201,13 +201,13 @@ def made_of(
         uncosted=_uncosted(middle, unknown, lasting),
         seen=frozenset(state.tracks),
         partial=likeness.left_out > 0,
-        stays=[
-            stay._replace(
-                since=unix(stay.since), until=None if stay.until is None else unix(stay.until)
-            )
-            for stay in middle.stays(looked.horizon)
-        ],
+        stays=[_told(stay, unix) for stay in middle.stays(looked.horizon)],
     )
+
+
+def _told(stay: Stay, unix: Callable[[Seconds], float]) -> Stay:
+    until = None if stay.until is None else unix(stay.until)
+    return stay._replace(since=unix(stay.since), until=until)
 
 
 def _mark_guesses(
