@@ -42,7 +42,8 @@ class ForkedDaemon:
 
     def send_signal(self, signum: int) -> None:
         if self.poll() is None:
-            os.kill(self.pid, signum)
+            with suppress(ProcessLookupError):  # it has ended; how is on its way
+                os.kill(self.pid, signum)
 
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)
