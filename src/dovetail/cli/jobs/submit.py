@@ -295,14 +295,14 @@ def _send(client: Client, spec: Mapping[str, Any], streams: Mapping[str, Any]) -
     def send(own: Mapping[str, Any]) -> SubmittedJobs:
         job = {**job_as_sent(own), **streams}
         found = read(SubmittedJobs, client.post("/v1/jobs", {"jobs": [job]}))
-        _warn_of_ways(client, job["spec"].get("notify"))
+        warn_of_ways(client, job["spec"].get("notify"))
         return found
 
     return _asked_with_members(client, spec, send)
 
 
-def _warn_of_ways(client: Client, ways: str | Sequence[str] | None) -> None:
-    """The job is taken on all the same: somebody may set up before it ends what is missing."""
+def warn_of_ways(client: Client, ways: str | Sequence[str] | None) -> None:
+    """It is taken on all the same: what is missing may be set up before it ends."""
     if not ways:
         return
     from dovetail.client.notify_settings import is_here, notify_settings, troubles_of

@@ -10,6 +10,7 @@ import click
 
 from dovetail.api.study_row import StudyOpen
 from dovetail.api.wire import read
+from dovetail.cli.jobs.submit import warn_of_ways
 from dovetail.cli.reach import as_json, command_again, print_json, with_client
 from dovetail.cli.studies.study_follow import follow
 from dovetail.client.connection import Client, RequestRefused
@@ -52,11 +53,14 @@ def _submit(client: Client, file: str, own: Mapping[str, str]) -> StudyOpen:
     if not isinstance(spec, Mapping):
         raise BadInput(f"{source}: a study is a table of fields, such as run, space, metric, steps")
     try:
-        return read(StudyOpen, client.post("/v1/studies", as_sent({**spec, **own})))
+        sent = as_sent({**spec, **own})
+        opened = read(StudyOpen, client.post("/v1/studies", sent))
     except RequestRefused as error:
         if error.status not in (400, 422):
             raise RequestRefused(error.status, f"{source}: {error}") from None
         raise RequestRefused(error.status, _explained(error, text, source, own)) from None
+    warn_of_ways(client, sent["spec"].get("notify"))
+    return opened
 
 
 def _explained(error: RequestRefused, text: str, source: str, own: Mapping[str, str]) -> str:

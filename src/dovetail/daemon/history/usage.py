@@ -31,6 +31,10 @@ class WantedJobs:
     model: str | None = None
     phase: Phase | None = None
 
+    def may_be(self, ended: EndedJob) -> bool:
+        """At a glance: to read a row takes twenty times as long."""
+        return self.phase is None or f'"{self.phase}"' in ended.row
+
     def has(self, row: JobRow) -> bool:
         wanted = ((self.tenant, row.tenant), (self.model, row.model), (self.phase, row.phase))
         return all(own in (None, found) for own, found in wanted)
@@ -41,7 +45,7 @@ def rows_of(service: Service, wanted: WantedJobs, most: int = MOST_JOBS) -> Iter
     before: EndedJob | None = None
     seen = 0
     while seen < most and (page := service.reader.history(wanted.only, _AT_ONCE, before)):
-        rows = (service.row_of_ended(ended) for ended in page)
+        rows = (service.row_of_ended(ended) for ended in page if wanted.may_be(ended))
         yield from (row for row in rows if wanted.has(row))
         seen, before = seen + len(page), page[-1]
 
