@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from dovetail.api.forecast_row import Expected, Span
+from dovetail.cli.jobs.history import unix_time
 from dovetail.cli.jobs.job_columns import expected
 from dovetail.cli.jobs.logs import start_of_lines
 from dovetail.cli.jobs.queue import overtakes
@@ -38,6 +39,15 @@ def test_that_a_later_place_may_start_sooner_is_noticed() -> None:
     assert overtakes([waits(None), waits(20.0)])
     assert not overtakes([waits(30.0, placement=[{"node": 0, "gpus": [0]}]), waits(20.0)])
     assert not overtakes([waits(None, reason="paused by its user"), waits(20.0)])
+
+
+def test_a_day_begins_at_midnight() -> None:
+    now, midnight = time.localtime(), unix_time("today", "--since")
+    assert midnight is not None
+    assert time.localtime(midnight)[:6] == (*now[:3], 0, 0, 0)
+    yesterday = unix_time("Yesterday", "--since")
+    assert yesterday is not None
+    assert midnight - yesterday in (82_800.0, 86_400.0, 90_000.0)
 
 
 def test_a_table_gives_room_to_what_cannot_shrink() -> None:

@@ -33,6 +33,7 @@ from dovetail.text.tables import facts_table, has_colours, table
 from dovetail.text.times import clock
 
 _SHOWN = 50
+_DAYS = ("today", "yesterday")  # from their midnight on
 _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
 
@@ -40,9 +41,7 @@ _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 6048
 @click.option("--user", help="Only this user's jobs.")
 @click.option("--name", metavar="PATTERN", help="Only jobs of that name, such as 'train-*'.")
 @click.option("--phase", type=click.Choice(ENDED), help="Only jobs that ended like that.")
-@click.option(
-    "--since", metavar="WHEN", help="Ended since: 2h, 7d, 2026-11-01, '2026-11-01 18:00'."
-)
+@click.option("--since", metavar="WHEN", help="Ended since: 2h, 7d, yesterday, '2026-11-01 18:00'.")
 @click.option("--until", metavar="WHEN", help="Ended before.")
 @click.option("--limit", type=click.IntRange(1, MOST_ROWS), help="[50; of --csv: all]")
 @click.option("-o", "columns", metavar="COL,COL", help="Columns, such as id,name,ran,exit.")
@@ -114,13 +113,16 @@ def unix_time(text: str | None, option: str) -> float | None:
     unit = ago[len(number) :].strip()
     if number.replace(".", "", 1).isdigit() and unit in _UNITS:
         return max(time.time() - float(number) * _UNITS[unit], 0.0)
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
+    if ago.lower() in _DAYS:
+        midnight = datetime.now().replace(hour=0, minute=0, second=0, microsecond=0)
+        return (midnight - timedelta(days=_DAYS.index(ago.lower()))).timestamp()
     try:
         return max(datetime.fromisoformat(text).timestamp(), 0.0)
     except (ValueError, OverflowError):
         raise click.BadParameter(
-            f"{option} {text}: write 2h, 7d, 2026-11-01 or '2026-11-01 18:00'"
+            f"{option} {text}: write 2h, 7d, yesterday, 2026-11-01 or '2026-11-01 18:00'"
         ) from None
 
 
