@@ -34,7 +34,7 @@ def _state(row: _Slot) -> str:
 def _users(row: _Slot) -> str:
     """Its jobs, else others who compute there, and why it is closed."""
     jobs = [
-        f"{own.job} {own.name}" + (f" ({own.share:.0%})" if own.share < 1 else "")
+        f"{own.job} {own.name} ({own.user}{f', {own.share:.0%}' if own.share < 1 else ''})"
         for own in row.gpu.jobs
     ]
     closed = [f"closed {row.gpu.closed}"] if row.gpu.closed else []

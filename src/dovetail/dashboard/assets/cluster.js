@@ -12,16 +12,17 @@ const text = (value) => el("td", { class: "text" }, value);
 
 function nodeRow(node) {
   const jobs = new Set(node.gpus.flatMap((gpu) => gpu.jobs.map((own) => own.job)));
+  const users = new Set(node.gpus.flatMap((gpu) => gpu.jobs.map((own) => own.user)));
   const closed = closedText(node.gpus.map((gpu) => gpu.index), node.gpus.map((gpu) => gpu.closed));
   const state = [!node.up ? "down" : !node.open ? "closed" : "up", closed].filter(Boolean).join("; ");
   const strangers = node.gpus.filter((gpu) => gpu.strangers).map((gpu) => gpu.index);
-  return el("tr", {}, el("th", { scope: "row" }, node.id), text(node.kind), text(state), number(node.gpus.length), number(node.free), number(jobs.size),
+  return el("tr", {}, el("th", { scope: "row" }, node.id), text(node.kind), text(state), number(node.gpus.length), number(node.free), number(jobs.size), text([...users].join(", ") || "–"),
     text(strangers.length ? `GPU ${spans(strangers)}` : "–"), number(node.gpu_memory_gb || null, short), number(node.cpus, short), number(node.memory_gb, short));
 }
 
 async function showNodes() {
   const { nodes } = await get("/v1/nodes");
-  table($$("#nodes"), "Nodes", ["Node", "Kind", "State", "GPUs", "Free", "Jobs", "Used by strangers", "GPU memory (GB)", "CPUs", "Memory (GB)"], [0, 1, 2, 6], nodes.map(nodeRow));
+  table($$("#nodes"), "Nodes", ["Node", "Kind", "State", "GPUs", "Free", "Jobs", "Users", "Used by strangers", "GPU memory (GB)", "CPUs", "Memory (GB)"], [0, 1, 2, 6, 7], nodes.map(nodeRow));
 }
 
 async function showTenants() {
