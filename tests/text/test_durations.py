@@ -11,6 +11,7 @@ import pytest
 
 from dovetail.reports.frame import asset
 from dovetail.text.durations import duration_text, in_one_unit, in_unit, latency_text, unit_of
+from dovetail.text.money import money_text
 from dovetail.text.times import clock
 from html_page import browsed
 
@@ -105,6 +106,17 @@ def test_pages_write_dates_as_the_command_line_does(tmp_path: Path) -> None:
         )
         == told
     )
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+def test_pages_write_latencies_and_money_as_the_command_line_does(tmp_path: Path) -> None:
+    times, amounts = (
+        [0.0004, 0.0123, 0.1, 1.0, 1.254, 12.34, 2000.0],
+        [0, 0.00024, 0.126, 1.5, 12345.678],
+    )
+    assert _ran(tmp_path, f"{json.dumps(times)}.map(latency)") == list(map(latency_text, times))
+    told = [money_text(amount, "€") for amount in amounts]
+    assert _ran(tmp_path, f"{json.dumps(amounts)}.map((own) => moneyText(own, '€'))") == told
 
 
 def _ran(folder: Path, script: str) -> object:

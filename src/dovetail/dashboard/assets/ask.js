@@ -11,7 +11,7 @@ function option(own, told, first) {
   const facts = [["starts", span(own.start, told.now)], ["ends", span(own.end, told.now)]];
   if (own.in_time) facts.push(["in time", IN_TIME[own.in_time]]);
   if (own.late_s) facts.push(["late by", duration(own.late_s)]);
-  facts.push(["cost", own.cost ? `${short(own.cost.total)} ${told.currency}` : "unknown"]);
+  facts.push(["cost", own.cost ? moneyText(own.cost.total, told.currency) : "unknown"]);
   if (own.others.later) facts.push(["others", `${count(own.others.later, "job")} later, by at most ${duration(own.others.most_s)}`]);
   return el("article", { class: `option ${first ? "first" : ""}` }, el("h3", {}, own.change[0].toUpperCase() + own.change.slice(1)),
     el("dl", {}, ...facts.flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)])));
@@ -23,7 +23,7 @@ function show(told) {
   const kept = all.filter((own) => !own.cost || own.cost.total <= most);
   const dear = all.length - kept.length;
   $$("#s-answer").hidden = false;
-  const why = dear ? ` ${count(dear, "option")} would cost more than ${short(most)} ${told.currency}.` : "";
+  const why = dear ? ` ${count(dear, "option")} would cost more than ${moneyText(most, told.currency)}.` : "";
   say($$("#told"), `${told.name}, ${count(told.gpus, "GPU")}, under ${told.policy}: ${count(kept.length, "option")}.${why}`);
   $$("#options").replaceChildren(...kept.slice(0, 8).map((own, i) => option(own, told, i === 0)));
   $$("#limited").textContent = [told.uncosted && `Costs are unknown: ${told.uncosted}.`, told.limited && `Not taken into account: ${told.limited}.`, `It rests on ${told.as_asked.rests_on}.`].filter(Boolean).join(" ");

@@ -7,7 +7,7 @@ const hours = (value) => (value > 0 && value < 0.001 ? "<0.001" : short(value));
 const MONEY = "Money";
 const GROUPS = [
   ["Jobs", (row) => row.jobs], ["Finished", (row) => row.finished], ["Failed", (row) => row.failed], ["Cancelled", (row) => row.cancelled],
-  ["GPU-hours", (row) => row.gpu_hours, hours], ["Lost of these", (row) => row.lost_gpu_hours, hours], ["Energy (kWh)", (row) => row.energy_kwh, money], [MONEY, (row) => row.money, money],
+  ["GPU-hours", (row) => row.gpu_hours, hours], ["Lost of these", (row) => row.lost_gpu_hours, hours], ["Energy (kWh)", (row) => row.energy_kwh, money], [MONEY, (row) => row.money, (value) => (value === null ? "–" : moneyText(value))],
   ["Mean wait", (row) => row.mean_wait_s, duration], ["9 of 10 waited less than", (row) => row.p90_wait_s, duration], ["Preemptions", (row) => row.preemptions],
 ];
 
@@ -41,7 +41,7 @@ function showJobs(told) {
     const text = (value) => el("td", { class: "text" }, value);
     const number = (value, shown) => el("td", { "data-value": value }, shown);
     return el("tr", {}, el("th", { scope: "row", "data-value": row.id }, el("a", { href: `/page/job/${row.id}` }, row.id)), text(row.name), text(row.user),
-      text(row.phase + (row.exit_code ? `, ${row.exit_code}` : "")), number(row.gpus, String(row.gpus)), number(row.ended_at, dateText(row.ended_at)),
+      text(row.phase + (row.exit_code ? `, exit code ${row.exit_code}` : "")), number(row.gpus, String(row.gpus)), number(row.ended_at, dateText(row.ended_at)),
       number(waited, duration(Math.max(waited, 0))), number(row.run_s, duration(row.run_s)), number(used, hours(used)), number(row.preemptions, String(row.preemptions)));
   });
   $$("#jobs").hidden = $$("#groups").hidden = !told.total;

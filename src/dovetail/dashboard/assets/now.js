@@ -25,7 +25,7 @@ function showFigures() {
 
 async function renewCost() {
   const told = await get("/v1/page/cost");
-  now.cost = told.file !== "none" ? [short(told.total_cost), `${told.currency} for ${short(told.energy_kwh)} kWh`.trim()] : told.energy_kwh ? [`${short(told.energy_kwh)}`, "kWh, no prices given"] : ["–", "no prices given"];
+  now.cost = told.file !== "none" ? [moneyText(told.total_cost), `${told.currency} for ${short(told.energy_kwh)} kWh`.trim()] : told.energy_kwh ? [`${short(told.energy_kwh)}`, "kWh, no prices given"] : ["–", "no prices given"];
   showFigures();
 }
 

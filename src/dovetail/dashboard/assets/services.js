@@ -1,9 +1,9 @@
 // Services: load, latency against what was promised, replicas awake and asleep.
-const seconds = (value) => (value ? duration(value) : "–");
+const seconds = (value) => (value ? latency(value) : "–");
 const history = new Map(); // by service: load and latency lately, for the curves
 const MOST = 240;
 
-const sloText = (own) => (own.slo_s === null ? "no SLO" : `SLO ${duration(own.slo_s)} for ${percent(own.percentile > 1 ? own.percentile / 100 : own.percentile)}`);
+const sloText = (own) => (own.slo_s === null ? "no SLO" : `SLO ${latency(own.slo_s)} for ${percent(own.percentile > 1 ? own.percentile / 100 : own.percentile)}`);
 const isLate = (own) => own.slo_s !== null && own.p99_s > own.slo_s;
 
 function figures(own) {
@@ -23,7 +23,7 @@ function figures(own) {
 // Money where prices are known; GPU time is known in any case, once something was answered.
 function costOfThousand(cost) {
   const gpus = cost.gpu_s_per_thousand === null ? "" : `${duration(cost.gpu_s_per_thousand)} of a GPU`;
-  if (cost.per_thousand) return [`${short(cost.per_thousand)} ${cost.currency}`.trim(), gpus];
+  if (cost.per_thousand) return [moneyText(cost.per_thousand, cost.currency), gpus];
   return gpus ? [gpus, "no prices known"] : ["–", "nothing answered yet"];
 }
 
@@ -63,7 +63,7 @@ function replicas(own) {
       el("td", { class: "text" }, replica.state), el("td", {}, String(replica.port)), el("td", {}, plain(replica.in_flight)))))));
 }
 
-const DEEDS = [["pause", "Put to sleep", (own) => own.state !== "paused"], ["resume", "Resume", (own) => own.state === "paused"]];
+const DEEDS = [["pause", "Pause", (own) => own.state !== "paused"], ["resume", "Resume", (own) => own.state === "paused"]];
 function deeds(own, caller) {
   if (!caller.admin && caller.user !== own.user) return "";
   return el("p", {}, ...DEEDS.filter(([, , may]) => may(own)).flatMap(([what, label]) => [

@@ -29,6 +29,18 @@ function two(number, per, large, small) {
   return rest ? `${whole} ${large} ${rest} ${small}` : `${whole} ${large}`;
 }
 
+// As `latency_text` there: "12.3 ms", "1.25 s".
+function latency(seconds) {
+  if (seconds < 0.9995) return `${Number((seconds * 1e3).toPrecision(3))} ms`;
+  return seconds < 9.95 ? `${Number(seconds.toPrecision(3))} s` : duration(seconds);
+}
+
+// As `money_text` in text/money.py: "10.30 €", "0.12".
+function moneyText(amount, currency = "") {
+  const told = Math.abs(amount) >= 1 || !amount ? amount.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 }) : String(Number(amount.toPrecision(2)));
+  return `${told} ${currency}`.trimEnd();
+}
+
 // As `clock` in text/times.py: 18:40 today, 3 Oct 18:40 this year, else 3 Oct 2027 18:40.
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 function clockText(at, seconds = false, now = Date.now() / 1000) {
