@@ -102,9 +102,10 @@ def test_a_waiting_job_says_why_and_when_it_is_expected_to_start(live: Any, ente
     )
     visit.until(_ALL_END)
     button.click()
-    page.wait_for_selector("#why pre")
+    page.wait_for_selector("#why dl")
     told = live.get(f"/v1/jobs/{job_id}/why")["text"].split("\n")[0]
-    assert page.inner_text("#why pre").split("\n")[0] == told
+    assert page.inner_text("#why p.told") == told
+    assert page.inner_text("#why dt") == "needs"
     assert visit.wrong == []
     live.ask("POST", "/v1/jobs/cancel", {"ids": [*blocking, job_id]})
 

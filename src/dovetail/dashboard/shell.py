@@ -27,12 +27,12 @@ class PageFrame:
 
 _EVERYWHERE = ("dom.js", "page.js", "units.js", "asking.js", "live.js")
 _CHARTS = ("colours.js", "axes.js")
-_LANES = ("stints.js", "virtual.js", "lanes.js")
+_LANES = ("stints.js", "virtual.js", "lanes.js", "why.js")
 _TABLES = ("tables.js", "sorting.js")
 _STUDY = ("axes.js", "study_chart.js", "study_curves.js", "study_parts.js", "study_parallel.js")
 _LIST = (
     PageFrame("now", "Now", "now", (*_CHARTS, *_LANES), ("now.css",)),
-    PageFrame("job", "Job", "now", (*_CHARTS, "ansi.js", "log.js"), ("study.css", "job.css")),
+    PageFrame("job", "Job", "now", (*_CHARTS, "ansi.js", "log.js", "why.js"), ("study.css", "job.css")),
     PageFrame("studies", "Studies", "studies", _TABLES),
     PageFrame("history", "History and cost", "history", _TABLES),
     PageFrame("services", "Services", "services", ("axes.js",), ("study.css", "job.css")),

@@ -186,7 +186,7 @@ async function refresh() {
 
 async function showWhy() {
   const told = await get(`/v1/jobs/${id}/why`);
-  $$("#why").textContent = told.text || told.because;
+  $$("#why").replaceChildren(...whyParts(told.text || told.because));
 }
 
 async function begin() {

@@ -141,7 +141,7 @@ async function showWhy(id) {
   let told;
   try { told = await get(`/v1/jobs/${id}/why`); } catch (error) { told = { text: error.message }; }
   place.replaceChildren(
-    el("h3", {}, `Why job ${id} waits`), el("pre", {}, told.text || told.because),
+    el("h3", {}, `Why job ${id} waits`), ...whyParts(told.text || told.because),
     el("p", {}, el("a", { href: `/page/job/${id}` }, `All about job ${id}`)),
   );
   place.hidden = false;
