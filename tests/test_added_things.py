@@ -16,6 +16,7 @@ from dovetail.catalogue import Catalogue, unwrapped, within
 from dovetail.cli.named import KINDS, catalogue_of
 from dovetail.core.errors import BadInput
 from dovetail.policies import registry as policies
+from dovetail.policies.catalogue import CATALOGUE
 from dovetail.tune import rules
 from waiting import until
 
@@ -235,7 +236,7 @@ def classes_of(*catalogues: Catalogue) -> set[str]:
 @pytest.mark.parametrize("room", ROOMS)
 def test_no_module_asks_which_policy_or_rule_it_has(room: str) -> None:
     """Neither by its class nor by its name: a stranger's would get less."""
-    classes = classes_of(policies.CATALOGUE, rules.CATALOGUE)
+    classes = classes_of(CATALOGUE, rules.CATALOGUE)
     names = {*policies.BUILTIN, *rules.BUILTIN} - {"fifo", "default", "priority"}
     found = []
     for path in sorted((SOURCE / room).rglob("*.py")):

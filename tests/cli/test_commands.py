@@ -24,7 +24,7 @@ from dovetail.core import journal
 from dovetail.core.entries import Action
 from dovetail.core.state import State
 from dovetail.core.view import View
-from dovetail.policies import registry
+from dovetail.policies.catalogue import CATALOGUE
 from processor_time import processor_s
 from typed_here import Said, Type, typing
 from waiting import until
@@ -659,7 +659,7 @@ def test_a_policy_that_breaks_is_told_in_one_line(
     typed: Type, jobs: Path, monkeypatch: pytest.MonkeyPatch, kind: type, told: str, words: str
 ) -> None:
     monkeypatch.setattr(Catalogue, "_added", lambda _: {"x": _Point("x", kind)})
-    monkeypatch.delitem(registry.CATALOGUE._loaded, "x", raising=False)  # of the test before
+    monkeypatch.delitem(CATALOGUE._loaded, "x", raising=False)  # of the test before
     command, *options = words.split()
     said = typed(command, jobs, "--cluster", "1x4", *options)
     assert said.code == 1

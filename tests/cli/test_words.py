@@ -11,6 +11,7 @@ from dovetail.catalogue import settable
 from dovetail.cli.studies.study_follow import ending
 from dovetail.client.job_facts import _preemptions, details
 from dovetail.policies import registry
+from dovetail.policies.catalogue import CATALOGUE
 from job_samples import a_job
 from study_samples import a_study, a_trial
 
@@ -56,7 +57,7 @@ def test_a_time_slice_has_one_name_and_the_old_one_is_still_read() -> None:
         found = settable(registry.find(name))
         assert "quantum_s" in found
         assert "slice_s" not in found
-        known = registry.CATALOGUE.given(f"{name}:slice_s=7", found)
+        known = CATALOGUE.given(f"{name}:slice_s=7", found)
         assert known == {"quantum_s": "7"}
 
 

@@ -32,7 +32,9 @@ _TABLES = ("tables.js", "sorting.js")
 _STUDY = ("axes.js", "study_chart.js", "study_curves.js", "study_parts.js", "study_parallel.js")
 _LIST = (
     PageFrame("now", "Now", "now", (*_CHARTS, *_LANES), ("now.css",)),
-    PageFrame("job", "Job", "now", (*_CHARTS, "ansi.js", "log.js", "why.js"), ("study.css", "job.css")),
+    PageFrame(
+        "job", "Job", "now", (*_CHARTS, "ansi.js", "log.js", "why.js"), ("study.css", "job.css")
+    ),
     PageFrame("studies", "Studies", "studies", _TABLES),
     PageFrame("history", "History and cost", "history", _TABLES),
     PageFrame("services", "Services", "services", ("axes.js",), ("study.css", "job.css")),

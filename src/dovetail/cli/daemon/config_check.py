@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import click
@@ -23,13 +24,13 @@ def check_said(place: Home, file: ConfigFile, said: Mapping[str, Any]) -> None:
     _together(place, file, said)
     for name, value in said.items():
         if name in _CHECKS and value != _FORGET:
-            _at(file, name, lambda own=name, given=value: _CHECKS[own](given))
+            _at(file, name, partial(_CHECKS[name], value))
     if "policy" in said:
-        _at(file, "policy", lambda: _policy(said["policy"], said.get("predictor")))
+        _at(file, "policy", partial(_policy, said["policy"], said.get("predictor")))
     if "gpus" in said and said.get("world", _LOCAL) == _LOCAL:
-        _at(file, "gpus", lambda: _gpus(said["gpus"]))
+        _at(file, "gpus", partial(_gpus, said["gpus"]))
     if "listen" in said:
-        _at(file, "listen", lambda: _network(said))
+        _at(file, "listen", partial(_network, said))
 
 
 def _at(file: ConfigFile, name: str, check: Callable[[], object]) -> None:
@@ -47,17 +48,17 @@ def _together(place: Home, file: ConfigFile, said: Mapping[str, Any]) -> None:
     asked = {"tls_cert": None, "tls_key": None, "without_tls": False, "listen": None, **said}
     for name in ("group", "admins"):
         if name in said and not place.system:
-            _at(file, name, lambda own=name: _refuse(f"--{own} goes with --system"))
+            _at(file, name, partial(_refuse, f"--{name} goes with --system"))
     for name in ("tls_cert", "tls_key", "without_tls"):
         if name in said:
-            _at(file, name, lambda: check_tls(asked))
+            _at(file, name, partial(check_tls, asked))
     for name in ("kubeconfig", "context", "namespace"):
         if name in said:
             given = {"kubeconfig": None, "context": None, "namespace": None, name: said[name]}
-            _at(file, name, lambda own=given: with_cluster(said.get("world"), own))
+            _at(file, name, partial(with_cluster, said.get("world"), given))
     if "predictor" in said and "policy" not in said:
         told = "--predictor goes with --policy, such as --policy qssf"
-        _at(file, "predictor", lambda: _refuse(told))
+        _at(file, "predictor", partial(_refuse, told))
 
 
 def _refuse(told: str) -> None:

@@ -89,7 +89,7 @@ def linger_seconds(text: str) -> float:
     raise BadInput(f"--linger {text}: write a time of a second or more, such as 10m")
 
 
-def sit(client: Client, job_id: str, start: int, key: bytes, told: str = "", **how: bool) -> int:
+def sit(client: Client, job_id: str, start: int, key: bytes, *, told: str = "", **how: bool) -> int:
     """At the job's console, to its end or until they leave it; the exit code."""
     tell = partial(say_meanwhile, job_id)
     if not TerminalSeat(client, job_id, leave_key=key, say=tell, **how).sit(start):
@@ -129,5 +129,5 @@ def attach(client: Client, job_id: str, detach_key: str, read_only: bool) -> Non
         raise BadInput(f"job {own} has {row.phase}; {command_again()} logs {own} shows its output")
     if not row.terminal:
         say(f"job {own} has no terminal: this is what it prints; {detach_key} leaves it")
-    how = {"types": row.terminal and not read_only, "has_terminal": row.terminal}
-    sys.exit(sit(client, own, -_SCROLL_BACK, key, **how))
+    types, has_terminal = row.terminal and not read_only, row.terminal
+    sys.exit(sit(client, own, -_SCROLL_BACK, key, types=types, has_terminal=has_terminal))

@@ -152,9 +152,10 @@ def place_of(address: str) -> tuple[socket.AddressFamily, tuple[str, int]]:
     host = host.removeprefix("[").removesuffix("]")
     if not (colon and host and port.isascii() and port.isdigit() and int(port) < 65536):
         raise BadInput(f"cannot listen at {address!r}; write HOST:PORT, such as 127.0.0.1:7733")
-    asked = {"type": socket.SOCK_STREAM, "flags": socket.AI_PASSIVE}
     try:
-        family, _, _, _, place = socket.getaddrinfo(host, int(port), **asked)[0]
+        family, _, _, _, place = socket.getaddrinfo(
+            host, int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
     except OSError as error:
         raise BadInput(f"cannot listen at {address!r}: {error.strerror or error}") from None
     return family, (str(place[0]), int(place[1]))

@@ -98,9 +98,13 @@ def hour_cost(daemon: AskedDaemon) -> Response:
         clock = daemon.service.clock
         begin = time.time() // _HOUR_S * _HOUR_S
         figures = daemon.account.since(max(begin - clock.epoch, 0.0), clock())
-        spent = {name: figures[name] for name in ("total_cost", "energy_kwh")}
-        paid = {"file": daemon.costs_file, "currency": daemon.costs.currency}
-        return HourCost(since=begin, **paid, **spent)
+        return HourCost(
+            since=begin,
+            file=daemon.costs_file,
+            currency=daemon.costs.currency,
+            total_cost=figures["total_cost"],
+            energy_kwh=figures["energy_kwh"],
+        )
 
     return JsonAnswer(daemon.overview.cost.told(made, daemon.overview.seq))
 
