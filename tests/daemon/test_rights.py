@@ -265,7 +265,11 @@ def test_the_commit_of_a_folder_is_asked_for_with_its_users_rights(
     nobody = Caller(NOBODY, "nobody", admin=False, groups=(NOBODY,))
     assert commit_there(str(open_folder), "theirs", nobody) == commit_of(str(theirs))
     assert commit_there(str(roots), "", nobody) is None  # pytest's folders are root's own
-    assert commit_there(str(roots), "", Caller(0, "root", admin=True)) == commit_of(str(roots))
+    root = Caller(0, "root", admin=True)
+    assert commit_there(str(roots), "", root) == commit_of(str(roots))
+    (theirs / ".git" / "HEAD").unlink()
+    os.mkfifo(theirs / ".git" / "HEAD")
+    assert commit_there(str(theirs), "", root) is None  # and nobody waits for what comes by it
 
 
 @as_root

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
+from typing import Any
 
 from dovetail.client.git_state import commit_of, is_commit
 from dovetail.core.errors import BadInput
@@ -39,8 +40,8 @@ def _is_folder_to(caller: Caller, path: str) -> bool:
 def commit_there(folder: str, inside: str, caller: Caller) -> str | None:
     """That the working folder is at, if Git keeps it and the caller may see that."""
     path = os.path.join(folder, inside)
-    if caller.uid == os.geteuid():
-        return commit_of(path)
+    if os.geteuid() != 0:  # as root we would open what others have put there: a pipe, say
+        return commit_of(path) if caller.uid == os.geteuid() else None
     done = _by_them(caller, ["git", "-C", path, "rev-parse", "--verify", "--quiet", "HEAD"])
     found = (
         "" if done is None or done.returncode else done.stdout.decode("ascii", "replace").strip()
@@ -50,8 +51,11 @@ def commit_there(folder: str, inside: str, caller: Caller) -> str | None:
 
 def _by_them(caller: Caller, words: list[str]) -> subprocess.CompletedProcess[bytes] | None:
     """By a process of the caller's; None: there can be none, or it does not answer."""
-    if os.geteuid() != 0 or caller.gid is None:
-        return None
+    who: dict[str, Any] = {}
+    if caller.uid != os.geteuid():
+        if os.geteuid() != 0 or caller.gid is None:
+            return None
+        who = {"user": caller.uid, "group": caller.gid, "extra_groups": list(caller.groups)}
     try:
         return subprocess.run(
             words,
@@ -62,9 +66,7 @@ def _by_them(caller: Caller, words: list[str]) -> subprocess.CompletedProcess[by
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=_WITHIN_S,
-            user=caller.uid,
-            group=caller.gid,
-            extra_groups=list(caller.groups),
+            **who,
         )
     except (OSError, subprocess.SubprocessError):
         return None
