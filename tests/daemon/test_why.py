@@ -461,7 +461,7 @@ def test_a_real_daemon_says_why_a_real_job_waits(tmp_path: Path) -> None:
         found = plain(why(box.service, second))
         assert found["reason"] == "room"
         assert found["waits_for"]["job"] == first
-        assert found["rests_on"] == f"2 runs of short by {ME.name} with other values"
+        assert found["rests_on"] == f"2 runs of this program by {ME.name} with other values"
         assert changes(found)[-1] == f"if job {first} (long, {ME.name}) were paused"
         span = forecast(box.service).start(second)
         assert span is not None

@@ -123,7 +123,7 @@ def test_one_short_run_of_another_command_does_not_beat_the_users_estimate() -> 
     told = run("python train.py --epochs 500", estimate="10h")
     belief = believed(past, told)
     assert belief.source.startswith(
-        "its user's estimate, and 1 run of train.py by ana with other arg"
+        "its user's estimate, and 1 run of this program by ana with other arg"
     )
     assert belief.seconds == pytest.approx(36_000.0, rel=0.15)
     assert belief.high > 36_000
@@ -141,14 +141,14 @@ def test_one_run_is_one_run_and_the_interval_says_so() -> None:
     assert again.source == "1 run of this very command by ana"
     assert 2 < again.high / again.low < 10
     varied = believed(once, run("python train.py --lr 0.2"))
-    assert varied.source == "1 run of train.py by ana with other values"
+    assert varied.source == "1 run of this program by ana with other values"
     assert varied.high / varied.low > 2 * again.high / again.low
 
 
 def test_the_number_of_epochs_said_is_evidence() -> None:
     past = [ended(100.0, run("python train.py --epochs 10"))] * 3
     belief = believed(past, run("python train.py --epochs 500"))
-    assert belief.source == "3 runs of train.py by ana with another number of epochs or steps"
+    assert belief.source == "3 runs of this program by ana with another number of epochs or steps"
     assert belief.seconds == pytest.approx(5000.0, rel=0.3)
     assert belief.low < 5000 < belief.high
     hydra = [ended(100.0, run("python train.py trainer.max_epochs=10"))] * 3

@@ -20,6 +20,10 @@ USER: Final = 1
 EVERYONE: Final = 0
 NOBODY: Final = -1
 
+_SAME = {
+    COMMAND: "this very command",
+    **dict.fromkeys((AMOUNT, FLAGS, SCRIPT), "this program"),  # whatever the job is called
+}
 _LIKE = {
     AMOUNT: " with another number of epochs or steps",
     FLAGS: " with other values",
@@ -58,7 +62,7 @@ def described(job: Job, fineness: int, number: int) -> str:
     by = f" by {who}" if who else ""
     if fineness >= NAME and job.name:
         runs = counted(number, "run")
-        same = "this very command" if fineness == COMMAND else job.name
+        same = _SAME.get(fineness, job.name)
         return f"{runs} of {same}{by}{_LIKE.get(fineness, '')}"
     jobs = counted(number, "job")
     return f"{jobs}{by}" if fineness >= USER and who else f"{jobs} of all users"
