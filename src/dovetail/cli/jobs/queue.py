@@ -99,9 +99,8 @@ def _print_queue(
         click.echo(f"… and {more}", err=True)
     if any(span is not None and span.guess for span in map(span_shown, rows)):
         again = f"{command_again()} why ID says on what it rests"
-        click.echo(
-            f"dovetail: ? is a guess, from jobs unlike the one that ends then: {again}", err=True
-        )
+        told = "? is a guess: no job like the one that ends then has finished"
+        click.echo(f"dovetail: {told}; {again}", err=True)
     if overtakes(rows):
         again = f"{command_again()} why ID says more"
         click.echo(
