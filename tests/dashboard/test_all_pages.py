@@ -109,6 +109,17 @@ def _at_study(page: Any, live: Any) -> None:
     assert page.query_selector("#parallel .strand")
 
 
+def _at_services(page: Any, live: Any) -> None:
+    """With some load to look at."""
+    page.wait_for_selector("#services .figures")
+    services, curves = ServiceDaemon(live), "#services .curve.one"
+    while not page.query_selector(curves) or not live.get("/v1/services")["services"][0]["rate"]:
+        for _ in range(10):
+            services.ask("/")
+        page.wait_for_timeout(300)
+    page.wait_for_timeout(3500 if os.environ.get("DOVETAIL_PICTURES") else 0)
+
+
 def _at_table(place: str) -> Any:
     return lambda page, live: page.wait_for_selector(place)
 
@@ -118,7 +129,7 @@ PAGES: dict[str, tuple[str, Any]] = {
     "job": ("/page/job/{training}", _at_job),
     "studies": ("/page/studies", _at_table("#studies tbody tr")),
     "study": ("/page/study/s1", _at_study),
-    "services": ("/page/services", _at_table("#services .figures")),
+    "services": ("/page/services", _at_services),
     "history": ("/page/history", _at_table("#groups tbody tr")),
     "ask": ("/page/ask", _at_ask),
     "cluster": ("/page/cluster", _at_cluster),
