@@ -1,6 +1,7 @@
 """The journal as text: what is written is read back, and damage is named."""
 
 import dataclasses
+import json
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -269,6 +270,28 @@ def test_any_job_comes_back_as_it_was(asked: Job, at: float) -> None:
     assert isinstance(back, Submitted)
     assert back == entry
     assert dataclasses.astuple(back.job) == dataclasses.astuple(asked)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        Submitted(1.5, job("é", 64)),
+        Submitted(1.5, job("j", 65)),
+        Submitted(1.5, job("j", user="u", tenant="t")),
+        Submitted(1.5, job("j", 1, cpus=2.0)),
+        Started(1.5, JobId('"')),
+        Finished(1.5, JobId("é")),
+        Start(JobId("j"), placement((0, 1), (300, 0b11))),
+        Start(JobId("j"), placement((0, 1), share=250)),
+        Preempt(JobId("j")),
+    ],
+    ids=repr,
+)
+def test_a_line_that_is_written_out_says_what_json_would(entry: Entry) -> None:
+    line = lines_of([entry], [1.5])
+    assert line == json.dumps(json.loads(line), separators=(",", ":")) + "\n"
+    assert decode(line) == entry
+    assert next(iter(json.loads(line))) == "at"
 
 
 def test_the_writer_says_the_same_as_encode() -> None:

@@ -9,9 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dovetail.core.model import Interruption, Tenant
+from dovetail.core.entries import NodeJoined, Start, Submitted
+from dovetail.core.model import Interruption, JobId, Node, Tenant
+from dovetail.core.state import State
 from dovetail.models.speed import by_kind_and_placement
-from dovetail.testing import arrival, nodes, run_trace
+from dovetail.policies.keys import BySubmission
+from dovetail.policies.listing import ListScheduler
+from dovetail.policies.placement import consolidated
+from dovetail.testing import arrival, job, nodes, placement, run_trace
 
 JOBS = st.lists(
     st.tuples(st.integers(0, 40).map(float), st.integers(1, 50).map(float), st.integers(1, 6)),
@@ -169,3 +174,22 @@ def test_two_jobs_on_slow_gpus_do_not_displace_each_other_for_ever() -> None:
     for text in ("srtf", "srsf"):
         run = run_trace(text, arrivals, nodes(1, 1), speed=by_kind_and_placement({"gpu": 0.5}))
         assert sum(track.preemptions for track in run.ended.values()) == 0
+
+
+def test_what_was_decided_stays_as_it_was_when_the_next_is_decided_also_on_another_view() -> None:
+    policy = ListScheduler(BySubmission(), consolidated)
+    worlds = [State(), State()]
+    for number, state in enumerate(worlds):
+        state.record(NodeJoined(0.0, Node("n0", 1 + number)))
+        state.record(Submitted(0.0, job("a")))
+        state.record(Submitted(0.0, job("b")))
+    decided = []
+    for state in (*worlds, *worlds):
+        decided.append(policy.decide(state))
+        state.settle()
+    starts = [Start(JobId("a"), placement((0, 1))), Start(JobId("b"), placement((0, 2)))]
+    assert [list(actions) for actions in decided] == [starts[:1], starts] * 2
+    for action in policy.decide(worlds[1]):
+        worlds[1].record(action)
+    assert policy.decide(worlds[1]) == ()
+    assert list(decided[1]) == starts

@@ -33,7 +33,7 @@ from dovetail.core.errors import IllegalEntry
 from dovetail.core.model import JobId, Node, Tenant
 from dovetail.core.state import State
 from dovetail.core.track import Phase, Track
-from dovetail.core.view import RUNS, View
+from dovetail.core.view import ENDS, RUNS, WAITS, View
 from dovetail.policies.placement import consolidated
 from dovetail.testing import fingerprint, job, nodes, placement
 
@@ -399,6 +399,49 @@ def test_who_is_told_of_a_start_finds_it_in_the_track_the_first_as_any_other() -
         state.record(Started(at + 1, JobId("j")))
         state.record(Preempt(JobId("j")))
     assert list(dict.fromkeys(seen.starts)) == [(1.0, 1.0), (1.0, 5.0)]
+
+
+class Noting:
+    """An index that notes by its own name which jobs it is told of."""
+
+    def __init__(self, name: str, noted: list[str]) -> None:
+        self.watches = WAITS | RUNS | ENDS
+        self._name = name
+        self._noted = noted
+
+    def build(self, view: View) -> "Noting":
+        return self
+
+    def waits(self, track: Track) -> None:
+        self._noted.append(f"{self._name}: {track.job.id} waits")
+
+    def runs(self, track: Track) -> None:
+        self._noted.append(f"{self._name}: {track.job.id} runs")
+
+    def ends(self, track: Track) -> None:
+        self._noted.append(f"{self._name}: {track.job.id} ends")
+
+
+def test_indexes_are_told_in_the_order_in_which_they_were_asked_for_until_they_are_forgotten() -> (
+    None
+):
+    state, noted = state_after(NodeJoined(0.0, Node("n0", 1))), list[str]()
+    first, second = Noting("first", noted), Noting("second", noted)
+    state.index(first)
+    state.record(Submitted(0.0, job("a")))
+    assert noted == ["first: a waits"]
+    state.index(second)
+    noted.clear()
+    state.record(Start(JobId("a"), placement((0, 1))))
+    state.record(Started(1.0, JobId("a")))
+    state.record(Finished(2.0, JobId("a")))
+    assert noted == ["first: a runs", "second: a runs"] * 2 + ["first: a ends", "second: a ends"]
+    state.forget_indexes(but=[second])
+    noted.clear()
+    state.record(Submitted(3.0, job("b")))
+    state.forget_indexes()
+    state.record(Cancelled(4.0, JobId("b")))
+    assert noted == ["second: b waits"]
 
 
 def test_jobs_that_are_suspended_for_no_time_are_not_in_the_peak() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final, TypeAlias, final
 
-from dovetail.core.entry import Entry, quote
+from dovetail.core.entry import Entry
 from dovetail.core.model import JobId, Placement, Seconds, Setting
 
 
@@ -20,9 +20,6 @@ class Start(Entry):
         self.job_id: Final = job_id
         self.placement: Final = placement
 
-    def line(self, at: str) -> str:
-        return f'{{"at":{at},"start":{quote(self.job_id)},"on":{self.placement.text}}}\n'
-
 
 @final
 class Preempt(Entry):
@@ -35,9 +32,6 @@ class Preempt(Entry):
 
     def __init__(self, job_id: JobId) -> None:
         self.job_id: Final = job_id
-
-    def line(self, at: str) -> str:
-        return f'{{"at":{at},"preempt":{quote(self.job_id)}}}\n'
 
 
 @final

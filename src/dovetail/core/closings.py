@@ -31,6 +31,7 @@ class Closings(Inventory):
         for gpu in bits(mask):
             self.why_closed[n, gpu] = reason
         self.closed[n] = self.closed.get(n, 0) | mask
+        self.counts_more = True
         _set_mask(self.vacated, n, self.vacated.get(n, 0) & ~mask | (mask if vacate else 0))
         self.strangers.setdefault(n, 0)  # from now on what is given back there is looked at
         self._keep_off_strangers(n)

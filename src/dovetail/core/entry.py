@@ -28,8 +28,8 @@ class Entry:
         return tuple(getattr(self, name) for name in self.fields)
 
     def line(self, at: str) -> str:
-        """This entry in the journal, at a time that is text already. The frequent ones override it
-        with what `json` would say, at a fifth of the time."""
+        """This entry in the journal, at a time that is text already. See `journal.lines` for the
+        frequent ones."""
         names = [name for name in self.fields if name != "at"]
         row: dict[str, Any] = {self.tag: _plain(getattr(self, names[0])) if names else True}
         for name in names[1:]:

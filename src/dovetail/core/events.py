@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Final, TypeAlias, final
 
-from dovetail.core.entry import Entry, quote
+from dovetail.core.entry import Entry
 from dovetail.core.model import Job, JobId, Limit, Node, Placement, Seconds, Tenant
 
 
@@ -54,10 +54,7 @@ class Submitted(Entry):
         self.job: Final = job
 
     def line(self, at: str) -> str:
-        job = self.job
-        if job.simple and not job.user and not job.tenant:
-            return f'{{"at":{at},"submitted":{{"id":{quote(job.id)},"gpus":{job.gpus}}}}}\n'
-        return f'{{"at":{at},"submitted":{job.text()}}}\n'
+        return f'{{"at":{at},"submitted":{self.job.text()}}}\n'
 
 
 @final
@@ -67,9 +64,6 @@ class Started(JobEvent):
     __slots__ = ()
     tag: ClassVar[str] = "started"
 
-    def line(self, at: str) -> str:
-        return f'{{"at":{at},"started":{quote(self.job_id)}}}\n'
-
 
 @final
 class Finished(JobEvent):
@@ -77,9 +71,6 @@ class Finished(JobEvent):
 
     __slots__ = ()
     tag: ClassVar[str] = "finished"
-
-    def line(self, at: str) -> str:
-        return f'{{"at":{at},"finished":{quote(self.job_id)}}}\n'
 
 
 @final

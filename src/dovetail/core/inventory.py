@@ -56,7 +56,7 @@ class Inventory:
             "held",
             "index",
         ),
-        *("closed", "drained"),
+        *("closed", "counts_more", "drained"),
         *("memory_gb", "nodes", "occupied", "open", "partitioned", "pool_of", "pools", "prompt"),
         *("_levels", "shares", "sole", "strangers", "strangers_host", "tenants"),
         *("tenants_matter", "watched"),
@@ -104,6 +104,8 @@ class Inventory:
         self.found: Placement | None = None
         self.found_for: Shape | None = None
         self.watched = False  # does anybody want to know where more is free than before?
+        # Are there closed GPUs, quotas, or somebody who wants to know that, or were there ever?
+        self.counts_more = False
         self._lowest: dict[tuple[int, int], int] = {}
         self._single: list[dict[int, Placement]] = []  # per node: by the mask
         # Per node and number of GPUs: the placement on the first of those that are free.
@@ -233,6 +235,7 @@ class Inventory:
     def set_tenant(self, tenant: Tenant) -> None:
         self.tenants[tenant.name] = tenant
         self.held.setdefault(tenant.name, 0.0)
+        self.counts_more = True
         self.tenants_matter = True
         self.changes += 1
         self.found = None

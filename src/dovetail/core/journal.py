@@ -1,12 +1,12 @@
 """The journal as text: one JSON object a line, in the order things happened.
 
-Each entry knows its own line (`json.dumps` would double the time of a run); `json` reads them back.
+Entries know their own lines; those of the frequent ones are written out here. `json` reads them back.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any, Final, TypeAlias, final
 
@@ -54,6 +54,7 @@ from dovetail.core.entries import (
     Unpinned,
     Woke,
 )
+from dovetail.core.entry import quote
 from dovetail.core.errors import BadInput
 from dovetail.core.model import (
     Estimate,
@@ -67,6 +68,9 @@ from dovetail.core.model import (
     Slice,
     Tenant,
 )
+
+_NUMBERS: Final = 65
+_DIGITS: Final = tuple([str(number) for number in range(_NUMBERS)])  # what most jobs ask for
 
 Texts: TypeAlias = Callable[[list[Seconds]], list[str]]  # of numbers, as JSON has them
 
@@ -106,14 +110,34 @@ def texts(times: list[Seconds]) -> list[str]:
     return [repr(at) for at in times]
 
 
-def lines(entries: list[Entry], times: list[Seconds], texts: Texts = texts) -> str:
-    """Many lines of the journal."""
-    return "".join([entry.line(at) for entry, at in zip(entries, texts(times), strict=True)])
+def lines(entries: Sequence[Entry], times: list[Seconds], texts: Texts = texts) -> str:
+    """Many lines of the journal. The frequent ones are written out, as `json` would say them: that
+    takes a tenth of the time."""
+    said: list[str] = []
+    for entry, at in zip(entries, texts(times), strict=True):
+        if type(entry) is Start:
+            on = entry.placement.text
+            said.append(f'{{"at":{at},"start":{quote(entry.job_id)},"on":{on}}}\n')
+        elif type(entry) is Finished:
+            said.append(f'{{"at":{at},"finished":{quote(entry.job_id)}}}\n')
+        elif type(entry) is Submitted and entry.job.simple and entry.job.gpus < _NUMBERS:
+            job, gpus = entry.job, _DIGITS[entry.job.gpus]
+            if job.user or job.tenant:
+                said.append(entry.line(at))
+            else:
+                said.append(f'{{"at":{at},"submitted":{{"id":{quote(job.id)},"gpus":{gpus}}}}}\n')
+        elif type(entry) is Preempt:
+            said.append(f'{{"at":{at},"preempt":{quote(entry.job_id)}}}\n')
+        elif type(entry) is Started:
+            said.append(f'{{"at":{at},"started":{quote(entry.job_id)}}}\n')
+        else:
+            said.append(entry.line(at))
+    return "".join(said)
 
 
 def encode(entry: JournalEntry, now: Seconds) -> str:
     """One line of the journal."""
-    return entry.line(repr(now))
+    return lines([entry], [now])
 
 
 # ------------------------------------------------------------------------------------------ reading

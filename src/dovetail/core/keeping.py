@@ -77,8 +77,6 @@ class Keeping(Queue):
         track.shape, _ = self._shape_for(track)
         track.turn += 1
         if track.placement is not None:
-            for index in self._on_run:
-                index.runs(track)
+            self._say_it_runs(track)
         elif not track.barred:
-            for queue in self._on_wait:
-                queue.waits(track)
+            self._say_it_waits(track)

@@ -74,7 +74,7 @@ ROOM_PASSING: Final = (  # of one decision, or for speed
         "share_changes",
         "unsettled",
     ),
-    *("found", "found_for", "_lowest", "_single", "first", "watched"),
+    *("found", "found_for", "_lowest", "_single", "first", "watched", "counts_more"),
 )
 STATE_KEPT: Final = ("now", "policy", "complete", "_sequence", "_tickets")
 STATE_PARTS: Final = (
@@ -89,5 +89,5 @@ STATE_OF_LONG_AGO: Final = (  # kept in part
 )
 STATE_INDEXES: Final = (  # made anew by whoever asks for them
     *("_index_by_spec", "_on_settle", "_on_wait", "_on_run", "_on_end", "_on_due", "_on_park"),
-    *("_on_report", "_on_close", "unheeded"),
+    *("_on_report", "_on_close", "unheeded", "_tell_wait", "_tell_run", "_tell_end"),
 )

@@ -48,10 +48,14 @@ class Lifecycle(Keeping):
             self._start_from_bench(track, placement)
             return
         room, shape, now = self.room, track.shape, self.now
-        if room.drafted or placement is not room.found or shape is not room.found_for:
-            self._take(track, placement)
-        else:
+        if not room.drafted and placement is room.found and shape is room.found_for:
             room.take(placement, shape)  # it is what the book itself has just found
+        elif (
+            placement.gpus != shape.gpus
+            or shape.options
+            or not room.confirm(True, placement, shape)
+        ):
+            self._take(track, placement)
         if not track.process:
             track.run += 1
             track.process = True
@@ -77,8 +81,9 @@ class Lifecycle(Keeping):
             track.working_since = -1.0
         self.waiting_count -= 1
         self._running[job_id] = track
-        for index in self._on_run:
-            index.runs(track)
+        tell = self._tell_run
+        if tell is not None:
+            tell(track)
 
     def _take(self, track: Track, placement: Placement) -> None:
         """Give the job GPUs that somebody has chosen: as drafted, or after a look at everything."""
@@ -140,8 +145,7 @@ class Lifecycle(Keeping):
             track.parked_at = None
         if was_starting:  # from now on its standing changes with time
             track.turn += 1
-            for index in self._on_run:
-                index.runs(track)
+            self._say_it_runs(track)
 
     def _preempt(self, job_id: JobId) -> None:
         track = self._held(job_id)
@@ -230,8 +234,7 @@ class Lifecycle(Keeping):
         self._settle_so_far(track)
         track.speed = speed
         track.turn += 1
-        for index in self._on_run:
-            index.runs(track)
+        self._say_it_runs(track)
 
     def _settle_stint(self, track: Track, holds: float, lost_s: Seconds) -> None:
         """Book the GPU-seconds held and the progress made since the last time this was done."""
@@ -264,8 +267,7 @@ class Lifecycle(Keeping):
         track.forgiven_gpu_s = track.held_gpu_s
         track.turn += 1
         if not track.barred:
-            for index in self._on_wait:
-                index.waits(track)
+            self._say_it_waits(track)
 
     def _failed(self, entry: Failed) -> None:
         track = self._track(entry.job_id)
@@ -299,8 +301,9 @@ class Lifecycle(Keeping):
             self.unplaceable.pop(job_id, None)
         if phase is not FINISHED:
             self._unfinished[job_id] = phase
-        for index in self._on_end:
-            index.ends(track)
+        tell = self._tell_end
+        if tell is not None:
+            tell(track)
         if job.deadline is not None or track.migrations:
             for index in self._on_due:
                 index.ends(track)
@@ -323,8 +326,7 @@ class Lifecycle(Keeping):
         self._settle_so_far(track)
         track.placement = placement
         track.turn += 1
-        for index in self._on_run:
-            index.runs(track)
+        self._say_it_runs(track)
 
     def _move(self, track: Track, before: Placement, after: Placement) -> None:
         """Other GPUs, more or fewer or elsewhere, from this moment on. It is saved and restored."""
@@ -345,8 +347,7 @@ class Lifecycle(Keeping):
         else:
             track.moves_from = None
         track.turn += 1
-        for index in self._on_run:
-            index.runs(track)
+        self._say_it_runs(track)
 
     def _stay_as_it_was(self, track: Track, before: Placement) -> None:
         """It was to go on with other GPUs and could not be saved: it goes on with those it had."""

@@ -56,7 +56,7 @@ def run(
             continue
         wake: Wake | None = None
         for action in decide(state):
-            if isinstance(action, Wake):
+            if type(action) is Wake:
                 wake = action if wake is None or action.at < wake.at else wake
                 continue
             state.record(action)

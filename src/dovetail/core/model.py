@@ -15,6 +15,7 @@ Seconds = float
 Setting: TypeAlias = float | int | str | bool  # the value of one hyper-parameter
 
 WHOLE_GPU: Final = 1000  # shares of a GPU are counted in thousandths
+_WHOLE_TEXT: Final = str(WHOLE_GPU)
 
 
 def remade(value: Any) -> tuple[object, ...]:
@@ -308,7 +309,8 @@ class Placement:
         # Shared GPUs one by one, as pairs of a node and a GPU: they are counted often.
         self.shared: Final[tuple[tuple[int, int], ...]] = () if self.whole else _one_by_one(slices)
         # As JSON: the share, nodes and masks, then any limit.
-        self.text: Final = f"[{share}{pieces},{limit}]" if limit else f"[{share}{pieces}]"
+        said = _WHOLE_TEXT if self.whole else str(share)
+        self.text: Final = f"[{said}{pieces},{limit}]" if limit else f"[{said}{pieces}]"
 
     def __eq__(self, other: object) -> bool:
         return (

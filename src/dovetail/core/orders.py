@@ -85,7 +85,11 @@ class KeyOrder:
         self._view: Final = view
         self._key: Final = key
         self._queued: Final = bool(getattr(key, "queued", False))
-        self.watches = SETTLES | WAITS | (RUNS | ENDS if preemptive else 0)
+        # Where time never changes the order, nothing is kept that the end of a job would make stale.
+        steady = bool(getattr(key, "steady", False)) and not self._queued
+        self.watches = SETTLES | WAITS | (RUNS if preemptive else 0)
+        if preemptive and not steady:
+            self.watches |= ENDS
         self._waiting: dict[int, list[WaitingRow]] = {}
         self._running: dict[int, dict[float, list[RunningRow]]] = {}  # by pool, then by slope
         self._changes: list[tuple[Seconds, int, Track]] = []  # until, number of the row, track

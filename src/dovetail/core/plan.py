@@ -30,6 +30,15 @@ class Plan:
         self.started: Final[list[Track]] = []
         self._place: Final = place
 
+    def begin_anew(self) -> None:
+        """Another decision on the same view begins; the actions of the last one stay as they are."""
+        if self._actions:
+            self._actions = []
+            self._in_order = True
+            self._kept.clear()
+            self._stop_at.clear()
+            self.started.clear()
+
     def place(self, track: Track) -> Placement | None:
         """Where the job could go, without going there."""
         home = self._at_home(track) if track.parked_at is not None else None

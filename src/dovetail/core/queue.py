@@ -109,8 +109,9 @@ class Queue(View):
             self._line_up_if_allowed(track)
             return
         self.waiting_count += 1
-        for index in self._on_wait:
-            index.waits(track)
+        tell = self._tell_wait
+        if tell is not None:
+            tell(track)
 
     def _line_up_if_allowed(self, track: Track) -> None:
         if not track.job.preemptible:
@@ -128,8 +129,17 @@ class Queue(View):
         if track.job.member is not None and not self._has_place(track):
             return
         self.waiting_count += 1
-        for index in self._on_wait:
-            index.waits(track)
+        self._say_it_waits(track)
+
+    def _say_it_waits(self, track: Track) -> None:
+        tell = self._tell_wait
+        if tell is not None:
+            tell(track)
+
+    def _say_it_runs(self, track: Track) -> None:
+        tell = self._tell_run
+        if tell is not None:
+            tell(track)
 
     def _line_up_or_park(self, track: Track, was_in_line: bool) -> None:
         """It waits, and the reasons to keep it out of the queue have changed."""

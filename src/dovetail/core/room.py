@@ -128,7 +128,8 @@ class Room(Closings):
 
     def take(self, placement: Placement, shape: Shape) -> None:
         self.found = None
-        if self.closed:
+        more = self.counts_more
+        if more and self.closed:
             self._fetch_all(placement)
         if placement.whole:
             # Written out here and in `give`: a call for every slice shows in the profile.
@@ -147,16 +148,13 @@ class Room(Closings):
         else:
             for n, mask in placement.slices:
                 self._take_share(n, mask, placement.share)
-        if not shape.plain:
-            self._charge_host(placement, shape, -1.0)
-        if self.held:
-            self._charge_quota(placement, shape, 1.0)
-        if self.closed:
-            self._put_all_by(placement)
+        if more or not shape.plain:
+            self._count_more(placement, shape, 1.0)
 
     def give(self, placement: Placement, shape: Shape) -> None:
         self.found = None
-        if self.closed:
+        more = self.counts_more
+        if more and self.closed:
             self._fetch_all(placement)
         if placement.whole:
             free, count, sites = self.free, self.count, self._sites
@@ -174,22 +172,27 @@ class Room(Closings):
         else:
             for n, mask in placement.slices:
                 self._give_share(n, mask, placement.share)
+        if more or not shape.plain:
+            self._count_more(placement, shape, -1.0)
+            if self.watched:
+                for n, _ in placement.slices:
+                    self._note_returned(n)
+
+    def _count_more(self, placement: Placement, shape: Shape, sign: float) -> None:
+        """What is taken (1.0) or given back (-1.0) beside the GPUs: CPUs, memory, part of a quota."""
         if not shape.plain:
-            self._charge_host(placement, shape, 1.0)
+            self._charge(placement, shape.gpus, shape.cpus * -sign, shape.memory_gb * -sign)
         if self.held:
-            self._charge_quota(placement, shape, -1.0)
+            self._charge_quota(placement, shape, sign)
         if self.closed:
             self._put_all_by(placement)
-        if self.watched:
-            for n, _ in placement.slices:
-                self._note_returned(n)
 
     def search(self, pool: Pool, shape: Shape) -> PlaceSearch:
         """What is known of the pool's places for the shape, brought up to date."""
         searches: dict[int, PlaceSearch] | None = shape.searches
         if searches is None:
             searches = shape.searches = {}
-            self.watched = True
+            self.watched = self.counts_more = True
         search = searches.get(pool.index)
         upto = pool.forgotten + len(pool.returned)
         if search is None or search.upto < pool.forgotten:
@@ -288,9 +291,6 @@ class Room(Closings):
                 self._set_free(n, self.free[n] | low)
             else:
                 self.shares[gpu] = left
-
-    def _charge_host(self, placement: Placement, shape: Shape, sign: float) -> None:
-        self._charge(placement, shape.gpus, shape.cpus * sign, shape.memory_gb * sign)
 
     def charge_kept(self, keep: KeptHost, sign: float) -> None:
         """What a job keeps whether it runs or not: -1.0 from now on, 1.0 no longer."""

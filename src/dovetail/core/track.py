@@ -56,11 +56,13 @@ class Track:
         "left",
         "lost_gpu_s",
         "migrations",
+        "moves_from",
         "phase",
         "placement",
         "preemptions",
         "process",
         "reason",
+        "resizes",
         "run",
         "sequence",
         "shape",
@@ -97,8 +99,6 @@ class Track:
     paces: tuple[Pace, ...] = ()  # steps a second as measured, by where it ran
     window: ReportWindow | None = None  # the reports that the last of these is measured by
     notes: Mapping[str, Any] = _NOTHING  # of policies, see `Note`
-    moves_from: Placement | None = None  # where its processes are until they have saved themselves
-    resizes: int = 0  # how often it went on with other GPUs without having to wait
 
     def __init__(self, job: Job, shape: Shape, sequence: int, at: Seconds, ticket: int) -> None:
         self.job = job
@@ -110,6 +110,8 @@ class Track:
         self.ticket = ticket  # its place in the order of beginning to wait
         self.placement: Placement | None = None  # None while it waits
         self.left: Placement | None = None  # where it was before
+        # Where its processes are until they have saved themselves, if it goes on elsewhere.
+        self.moves_from: Placement | None = None
         self.first_start_at = -1.0
         self.started_at = -1.0  # when it was last given GPUs
         self.working_since = -1.0  # when it last began to make progress; -1 if not yet
@@ -121,6 +123,7 @@ class Track:
         self.lost_gpu_s = 0.0  # of these: saving, restoring, and work done twice
         self.preemptions = 0
         self.migrations = 0  # how often it went on on other nodes than before
+        self.resizes = 0  # how often it went on with other GPUs without having to wait
         self.turn = 0  # changes whenever its place in an order does; marks stale index rows
         self.reason = ""
         self.barred = False  # is it kept out of the queue? See `bar`

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, Protocol, TypeAlias, cast
 
 from dovetail.core.entries import Reported
@@ -29,6 +29,10 @@ ShapeKey: TypeAlias = tuple[
     int, int, tuple[str, ...], float, float, float, str, tuple[tuple[str, int], ...], bool, int, int,
     bool,
 ]  # fmt: skip
+
+
+# Tells whoever wants to know it what happened to the job; None: nobody does.
+Teller: TypeAlias = Callable[[Track], object] | None
 
 
 class Index(Protocol):
@@ -134,6 +138,7 @@ class View:
             "room",
         ),
         *("_kinds", "groups", "suspended_count", "unheeded", "unplaceable", "waiting_count"),
+        *("_tell_end", "_tell_run", "_tell_wait"),
     )
 
     def __init__(self, past: int = 0) -> None:
@@ -162,6 +167,10 @@ class View:
         self._on_park: list[Parking] = []
         self._on_report: list[Reporting] = []
         self._on_close: list[Closing] = []
+        # What is told of every job, as one call: most runs have one index that watches it, or none.
+        self._tell_wait: Teller = None
+        self._tell_run: Teller = None
+        self._tell_end: Teller = None
         self.unheeded = 0  # reports, of this turn, on which no decision depends
         self._kinds: Final[dict[str, Kind]] = {}
         self.groups: Final[dict[str, Group]] = {}  # the open ones, of all kinds
@@ -231,7 +240,14 @@ class View:
         for flag, told in self._told():
             if watches & flag:
                 told.append(index)
+        self._join_tellers()
         return index
+
+    def _join_tellers(self) -> None:
+        """Those told of every job have changed."""
+        self._tell_wait = _as_one([index.waits for index in self._on_wait])
+        self._tell_run = _as_one([index.runs for index in self._on_run])
+        self._tell_end = _as_one([index.ends for index in self._on_end])
 
     def _told(self) -> tuple[tuple[int, list[Any]], ...]:
         """By what is watched: the indexes that are told of it."""
@@ -254,6 +270,7 @@ class View:
                 del self._index_by_spec[key]
                 for _, told in self._told():
                     told[:] = [other for other in told if other is not index]
+        self._join_tellers()
 
     @property
     def kinds(self) -> Mapping[str, Kind]:
@@ -269,6 +286,7 @@ class View:
             for flag, told in self._told():
                 if flag & (WAITS | RUNS | ENDS | PARKS | REPORTS):
                     told.insert(0, found)
+            self._join_tellers()
         return found
 
     def settle(self) -> None:
@@ -278,3 +296,15 @@ class View:
             self.room.rollback()
         for index in self._on_settle:
             index.settle()
+
+
+def _as_one(tellers: list[Callable[[Track], object]]) -> Teller:
+    """Tell them one after the other."""
+    if len(tellers) <= 1:
+        return tellers[0] if tellers else None
+
+    def tell(track: Track) -> None:
+        for teller in tellers:
+            teller(track)
+
+    return tell

@@ -116,6 +116,7 @@ class ListScheduler:
         self._steady: Final = not preemptive or bool(getattr(key, "steady", False))
         self._seen: View | None = None
         self._order: KeyOrder | None = None
+        self._plan: Plan | None = None
         self._stopped: Final[list[RunningRow]] = []  # in this decision
         # Of these, where the running go first: who may stay or move after all, before waiting ones of
         # the same key.
@@ -127,11 +128,16 @@ class ListScheduler:
         order = self._order
         if view is not self._seen or order is None:
             order = self._order_in(view)
-        plan = Plan(view, self._place)
+        plan = self._plan
+        if plan is None:
+            plan = self._plan = Plan(view, self._place)
+        else:
+            plan.begin_anew()
         victims: list[Victims] = []
-        self._stopped.clear()
-        self._again.clear()
-        if self._preemptive:
+        if self._running_first:
+            self._stopped.clear()
+            self._again.clear()
+        if not self._steady:
             order.refresh()  # even if nobody waits: queues are joined at the time, not afterwards
         is_whole = self._fill(view, plan, order, victims)
         if self._steady:
@@ -211,6 +217,8 @@ class ListScheduler:
         """The view's order for our key, looked up once per view and not at every decision."""
         order = view.index(self._spec)
         assert isinstance(order, KeyOrder)
+        if view is not self._seen:
+            self._plan = None
         self._seen, self._order = view, order
         return order
 
@@ -333,7 +341,9 @@ class ListScheduler:
         while (worst := self._victim(view, victims, row, number)) is not None:
             number += 1
             found.append(worst)
-            promised += worst[4].holds
+            placement = worst[4].placement
+            assert placement is not None
+            promised += placement.holds
             if promised >= wanted:
                 surplus, needed = promised - wanted, found
                 if surplus > 0 and number > 1:

@@ -29,11 +29,13 @@ def consolidated(room: Room, shape: Shape) -> Placement | None:
     pools: list[Pool] | None = shape.pools
     for pool in pools or room.eligible(shape):
         if pool.free >= gpus:
-            for nodes in pool.by_count[gpus:]:  # the tightest first
-                if nodes:
-                    n = (nodes & -nodes).bit_length() - 1
-                    placement = room.first[n][gpus].get(room.free[n]) or room.first_gpus(n, gpus)
-                    break
+            by_count, width, k = pool.by_count, pool.width, gpus
+            while k <= width and not by_count[k]:
+                k += 1
+            if k <= width:  # the tightest first
+                nodes = by_count[k]
+                n = (nodes & -nodes).bit_length() - 1
+                placement = room.first[n][gpus].get(room.free[n]) or room.first_gpus(n, gpus)
             else:
                 placement = _fullest_first(room, pool, gpus, -1)
             room.found, room.found_for = placement, shape

@@ -26,7 +26,6 @@ from dovetail.core.entries import (
     NodeUp,
     NoMoreNodes,
     Note,
-    Paced,
     Preempt,
     Promote,
     Refuse,
@@ -106,6 +105,7 @@ class SimulatedCluster(Stints):
         self._given: Final = len(self._node_events)  # the others are drawn by chance
         self._expected: Final[dict[str, int]] = {}  # by node: which of these is its next
         self._fruitless_failures = 0
+        self._unended = 0  # jobs, at the last failure that counted
         # Where one job may have to wait until another is saved, a start is confirmed when it is real.
         self._prompt: Final = not going and not any(
             [a.job.interruption.save_s > 0 for a in arrivals]
@@ -142,18 +142,17 @@ class SimulatedCluster(Stints):
                 self._now = at = then
                 job_id = life.job.id
                 life.stint = GONE
-                self._fruitless_failures = 0
                 del self._lives[job_id]
                 if self._sharers:
                     self._unshare(events, life)
                 events.append(Finished(at, job_id))
-        if not events and self._wake_at <= at < inf:
+        if not events and self._attentive and self._wake_at <= at < inf:
             self._wake(events, at)  # nothing came of what was to be before it
             return events or self.observe()
-        if self._next_at > at or at == inf:
+        coming = self._coming
+        if self._next_at > at or not coming:
             return events
         self._now = at
-        coming = self._coming
         while True:
             arrival = coming.pop()
             job = arrival.job
@@ -276,6 +275,9 @@ class SimulatedCluster(Stints):
         self._expect(NodeUp(self._failures.next_repair(event.node_id, self._now), event.node_id))
         if not self._lives:  # between jobs there is nothing that they could keep from its end
             return True
+        unended = len(self._lives) + len(self._coming)
+        if unended != self._unended:
+            self._unended, self._fruitless_failures = unended, 0
         self._fruitless_failures += 1
         if self._fruitless_failures > _FRUITLESS_FAILURES:
             raise UnfinishedRun(
@@ -296,7 +298,7 @@ class SimulatedCluster(Stints):
     # ----------------------------------------------------------------------------------------- act
 
     def act(self, action: Action) -> None:
-        if not isinstance(action, Start):
+        if type(action) is not Start:
             self._act_otherwise(action)
             return
         life, placement = self._lives[action.job_id], action.placement
@@ -309,27 +311,20 @@ class SimulatedCluster(Stints):
         life.placement = placement
         if not placement.whole:
             self._share(life, placement)
-        if life.special:
+        if life.special or self._speed is not None or self._sharers:
             self._attentive = True
             self._set_to_work(life, at, self._prompt)
             return
         # The same for all the others, written out: every job is started once at least.
         life.working_since = at
-        rate, left = 1.0, life.remaining_s
-        if self._speed is not None or self._sharers:
-            rate = self._rate(life)
-            left /= rate
-        life.rate = rate
+        life.rate = 1.0
         if at > now:
             self._push_start(life)
         elif not self._prompt:
-            self._report_start(self._reports, life)
-        elif rate != 1.0:
-            self._reports.append(Paced(now, life.job.id, rate))
-        if self._reports:
             self._attentive = True
+            self._report_start(self._reports, life)
         made = self._made = self._made + 1
-        heappush(self._rows, (at + left, made, FINISH, life, stint))
+        heappush(self._rows, (at + life.remaining_s, made, FINISH, life, stint))
 
     def _act_otherwise(
         self,
