@@ -7,15 +7,14 @@ new, and chooses its batch again.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, final
 
 from dovetail.core.model import Node, Placement, Seconds
-from dovetail.models.applications import Application, Counts, lowest_rotation, packed
-from dovetail.models.course import Course, Milestone, Told
-from dovetail.models.epochs import TrainingRun
+from dovetail.models.applications import Application, Counts, lowest_rotation
+from dovetail.models.course import Milestone, Told
+from dovetail.models.epochs import CourseOfEpochs, TrainingRun
 from dovetail.models.goodput import BatchRange, GradientNoise
 from dovetail.models.goodput_agent import BatchAgent
 from dovetail.models.goodput_fit import SeenStep
@@ -69,21 +68,13 @@ class _Piece(NamedTuple):
 
 
 @final
-class AdaptiveCourse:
-    """Where a run is, how fast it goes there, and what it knows of itself."""
-
-    heeds_leaving: Final = False  # it goes as fast beside others
+class AdaptiveCourse(CourseOfEpochs):
+    """A run that chooses its batch by what it knows of itself."""
 
     def __init__(self, own: AdaptiveRun) -> None:
+        super().__init__(own.run)
         self._own: Final = own
-        self._run: Final = own.run
         self._agent: Final = BatchAgent(own.wanted, own.shared)
-        self._done: Final = own.run.application.curves.progress
-        self._reference: Final = own.run.reference()
-        self._usual_rates: Final = own.run.rates(packed(own.run.gpus))
-        self._epoch = 0
-        self._progress = 0.0
-        self._began = False
         self._kind = ""
         self._counts: Counts = ()
         self._piece: _Piece | None = None
@@ -94,15 +85,10 @@ class AdaptiveCourse:
         return 0.0 if self._piece is None else self._piece.rate / self._usual_rates[self._epoch]
 
     def begin(self, at: Seconds, placement: Placement, nodes: Sequence[Node]) -> Milestone:
-        if not self._began:  # later restarts are a matter of its interruption
-            self._began = True
-            at += self._run.rules.restart_s
+        at = self._begins(at)
         self._kind = nodes[placement.slices[0].node].kind
         self._counts = tuple([mask.bit_count() for _, mask in placement.slices])
         return self._go_on(at)
-
-    def meet(self, others: Sequence[Course | None], rate: float) -> None:
-        """As fast beside others as alone."""
 
     def reach(self, at: Seconds) -> tuple[Told, Milestone]:
         piece = self._piece
@@ -119,13 +105,6 @@ class AdaptiveCourse:
             self._end(piece._replace(ends=at, ends_epoch=False), at)
         self._piece = None
         return self._work_s() - before
-
-    def lose(self, work_s: Seconds) -> None:
-        left = max(self._work_s() - work_s, 0.0)
-        epoch = min(bisect_right(self._reference, left) - 1, len(self._done) - 1)
-        begun = self._done[epoch - 1] if epoch else 0.0
-        self._epoch = epoch
-        self._progress = begun + (left - self._reference[epoch]) * self._usual_rates[epoch]
 
     def _go_on(self, at: Seconds) -> Milestone:
         """The next piece, with the batch that is best by all that is known."""
@@ -164,13 +143,6 @@ class AdaptiveCourse:
             self._epoch += 1
         else:
             self._progress = min(self._progress + piece.rate * (at - piece.begins), goal)
-
-    def _work_s(self) -> Seconds:
-        if self._epoch == len(self._done):
-            return self._reference[-1]
-        begun = self._done[self._epoch - 1] if self._epoch else 0.0
-        since = (self._progress - begun) / self._usual_rates[self._epoch]
-        return self._reference[self._epoch] + since
 
 
 def adaptive(arrival: Arrival, most_gpus: int = MOST_GPUS) -> Arrival:

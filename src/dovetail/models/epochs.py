@@ -132,9 +132,8 @@ class Training:
         return Arrival(at, job, run.work_s, course=run)
 
 
-@final
-class EpochCourse:
-    """Where a run is, and how fast it goes there."""
+class CourseOfEpochs:
+    """Where a run is in its epochs, whatever the rate at which it goes there."""
 
     heeds_leaving: Final = False  # it goes as fast beside others
 
@@ -143,27 +142,53 @@ class EpochCourse:
         self._done: Final = run.application.curves.progress
         self._reference: Final = run.reference()
         self._usual_rates: Final = run.rates(packed(run.gpus))
-        self._rates: Sequence[float] = self._usual_rates
         self._epoch = 0
         self._progress = 0.0
+        self._began = False
+
+    def meet(self, others: Sequence[Course | None], rate: float) -> None:
+        """As fast beside others as alone."""
+
+    def lose(self, work_s: Seconds) -> None:
+        left = max(self._work_s() - work_s, 0.0)
+        epoch = min(bisect_right(self._reference, left) - 1, len(self._done) - 1)
+        begun = self._done[epoch - 1] if epoch else 0.0
+        self._epoch = epoch
+        self._progress = begun + (left - self._reference[epoch]) * self._usual_rates[epoch]
+
+    def _work_s(self) -> Seconds:
+        if self._epoch == len(self._done):
+            return self._reference[-1]
+        begun = self._done[self._epoch - 1] if self._epoch else 0.0
+        since = (self._progress - begun) / self._usual_rates[self._epoch]
+        return self._reference[self._epoch] + since
+
+    def _begins(self, at: Seconds) -> Seconds:
+        """When it is at work: later restarts than the first are a matter of its interruption."""
+        if self._began:
+            return at
+        self._began = True
+        return at + self._run.rules.restart_s
+
+
+@final
+class EpochCourse(CourseOfEpochs):
+    """A run whose batch is given: its rate follows from its GPUs."""
+
+    def __init__(self, run: TrainingRun) -> None:
+        super().__init__(run)
+        self._rates: Sequence[float] = self._usual_rates
         self._at: Seconds = 0.0  # it is at work from then on, with that progress
         self._over_at: Seconds = 0.0  # the present epoch, if nothing changes
-        self._began = False
 
     @property
     def speed(self) -> float:
         return self._rates[self._epoch] / self._usual_rates[self._epoch]
 
     def begin(self, at: Seconds, placement: Placement, nodes: Sequence[Node]) -> Milestone:
-        if not self._began:  # later restarts are a matter of its interruption
-            self._began = True
-            at += self._run.rules.restart_s
         self._rates = self._run.rates(tuple([mask.bit_count() for _, mask in placement.slices]))
-        self._at = at
+        self._at = self._begins(at)
         return self._next()
-
-    def meet(self, others: Sequence[Course | None], rate: float) -> None:
-        """As fast beside others as alone."""
 
     def reach(self, at: Seconds) -> tuple[Told, Milestone]:
         self._progress = self._done[self._epoch]
@@ -179,18 +204,6 @@ class EpochCourse:
             self._progress = min(self._progress + rate * (until - self._at), goal)
             self._at = until
         return self._work_s() - before
-
-    def lose(self, work_s: Seconds) -> None:
-        left = max(self._work_s() - work_s, 0.0)
-        epoch = min(bisect_right(self._reference, left) - 1, len(self._done) - 1)
-        begun = self._done[epoch - 1] if epoch else 0.0
-        self._epoch = epoch
-        self._progress = begun + (left - self._reference[epoch]) * self._usual_rates[epoch]
-
-    def _work_s(self) -> Seconds:
-        begun = self._done[self._epoch - 1] if self._epoch else 0.0
-        since = (self._progress - begun) / self._usual_rates[self._epoch]
-        return self._reference[self._epoch] + since
 
     def _round_end(self, at: Seconds) -> Seconds:
         round_s = self._run.rules.round_s

@@ -66,9 +66,6 @@ class GradientNoise:
     var: float
 
 
-NOISELESS: Final = GradientNoise(0.0, 1.0)  # a batch of any size learns as much from each sample
-
-
 @dataclass(frozen=True, slots=True)
 class BatchRange:
     """The batches a job may use: in all, and on each GPU at a time."""
@@ -143,6 +140,7 @@ def goodputs(
     return tuple(found.tolist())
 
 
-def power_mean(values: Floats, power: float) -> float:
-    """The mean that lies the nearer to the least of them the smaller `power` is; not for 0."""
-    return float(np.mean(values**power) ** (1.0 / power))
+def power_mean(values: Floats, power: float) -> Floats:
+    """Over the last axis: the smaller `power` is, the nearer to the least of them; not for 0."""
+    found: Floats = np.mean(values**power, axis=-1) ** (1.0 / power)
+    return found

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.models.goodput import Floats
+from dovetail.models.goodput import Floats, power_mean
 
 States: TypeAlias = NDArray[np.int64]  # [state, job, node], or one of them: [job, node]
 
@@ -75,8 +75,7 @@ def _speedups(sharing: Sharing, states: States) -> Floats:
 
 
 def _mean(sharing: Sharing, speedups: Floats) -> Floats:
-    mean: Floats = np.mean((speedups + LITTLE) ** sharing.power, axis=1) ** (1.0 / sharing.power)
-    return mean
+    return power_mean(speedups + LITTLE, sharing.power)
 
 
 def search(sharing: Sharing, seeds: States, effort: SearchEffort, seed: int) -> BestState:

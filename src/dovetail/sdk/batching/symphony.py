@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
+from dovetail.sdk.batching.clockwork import LargestInTime
 from dovetail.sdk.batching.forming import SLACK_S, BatchBounds, Durations, RequestLine, Step
 from dovetail.sdk.batching.in_time import largest_in_time
 
@@ -27,14 +28,10 @@ class Symphony:
         return Deferred(bounds)
 
 
-class Deferred:
+class Deferred(LargestInTime):
     """For one line and one server."""
 
-    __slots__ = ("_most", "_seconds")
-
-    def __init__(self, bounds: BatchBounds) -> None:
-        self._most = bounds.max_batch
-        self._seconds = bounds.seconds
+    __slots__ = ()
 
     def step(self, now: float, line: RequestLine) -> Step:
         skipped, size = largest_in_time(now, line, self._seconds, self._most)
@@ -44,6 +41,3 @@ class Deferred:
         if now < opens - SLACK_S:
             return Step(drop=skipped, again_at=opens)
         return Step(size, skipped)
-
-    def took(self, size: int, seconds: float) -> None:
-        """It knows how long batches take."""

@@ -98,8 +98,3 @@ def batch_within(rate: float, slo_s: Seconds, latencies: Sequence[Seconds]) -> i
         if waits_s + latency_s <= slo_s:
             best = batch
     return best
-
-
-def usd_of(purchase: Mapping[str, int], kinds: Sequence[InstanceKind]) -> float:
-    """A second of these instances."""
-    return sum(own.usd_per_s * purchase.get(own.kind, 0) for own in kinds)

@@ -11,14 +11,13 @@ from dovetail.sdk.batching.forming import Durations
 from dovetail.sdk.batching.in_time import window_in_time
 from dovetail.sdk.batching.nexus import Nexus
 from dovetail.serving.request import Request
+from dovetail.serving.rules.measured_rates import MeasuredRates
 from dovetail.serving.rules.nexus_plan import DutyCycle, RateOfService, filled
 from dovetail.serving.rules.pooled import WorkItem, one_pool
 from dovetail.serving.rules.rule import GroupBacklog
 from dovetail.serving.server import Server, ServerGroup
 from dovetail.serving.service import ServedModel
 from dovetail.serving.site import ServingSite
-
-FIRST_LOOK_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -62,21 +61,15 @@ class DutyCycles:
     """The controller."""
 
     def __init__(self, epoch_s: float, site: ServingSite) -> None:
-        self._epoch_s = epoch_s
         self._site = site
         self._engine = site.engine
         self._servers: list[Server] = []
         self._homes: dict[str, list[LineInCycle]] = {name: [] for name in site.services}
-        self._came = dict.fromkeys(site.services, 0)
-        self._rates = dict.fromkeys(site.services, 1.0)  # nothing is known yet: all alike
-        self._period_s = 0.0
+        self._rates = MeasuredRates(site, epoch_s, self._plan)
         self._homeless: list[Request] = []  # while there is no server
 
     def arrived(self, request: Request) -> None:
-        service = request[1]
-        self._came[service] += 1
-        if not self._period_s:
-            self._look_later(FIRST_LOOK_S)
+        self._rates.count(request[1])
         self._route(request)
 
     def _route(self, request: Request) -> None:
@@ -129,19 +122,6 @@ class DutyCycles:
 
     # ------------------------------------------------------------------------------------- planning
 
-    def _look_later(self, period_s: float) -> None:
-        self._period_s = period_s
-        self._engine.at(self._engine.now + period_s, self._look)
-
-    def _look(self, _: object) -> None:
-        """The rates of the last period decide; the first ones are short."""
-        for service, count in self._came.items():
-            self._rates[service] = max(count, 0.5) / self._period_s
-            self._came[service] = 0
-        self._plan()
-        if self._engine.is_coming:
-            self._look_later(min(self._period_s * 2, self._epoch_s))
-
     def _plan(self) -> None:
         waiting = [
             request for homes in self._homes.values() for own in homes for request in own.line
@@ -157,9 +137,9 @@ class DutyCycles:
 
     def _cycles(self) -> list[DutyCycle]:
         """GPUs of the first one's kind are planned for."""
-        seconds = self._servers[0].seconds
+        seconds, rates = self._servers[0].seconds, self._rates.latest  # at first all are alike
         asked = [
-            RateOfService(name, self._rates[name], seconds[name], own.slo_s, own.max_batch)
+            RateOfService(name, rates.get(name, 1.0), seconds[name], own.slo_s, own.max_batch)
             for name, own in self._site.services.items()
         ]
         return filled(asked, len(self._servers))

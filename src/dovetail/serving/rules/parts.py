@@ -11,13 +11,13 @@ from typing import NamedTuple, Protocol
 from dovetail.core.model import WHOLE_GPU
 from dovetail.sdk.batching.in_time import window_in_time
 from dovetail.serving.request import Request
+from dovetail.serving.rules.measured_rates import MeasuredRates
 from dovetail.serving.rules.pooled import WorkItem, one_pool
 from dovetail.serving.rules.rule import GroupBacklog
 from dovetail.serving.server import Server, ServerGroup
 from dovetail.serving.service import ServedModel
 from dovetail.serving.site import ServingSite
 
-FIRST_LOOK_S = 1.0
 _MORE, _FEWER = 1.15, 0.85  # times the rates, again and again
 _STEPS = 40
 _AT = itemgetter(0)
@@ -78,22 +78,17 @@ class PartsController:
 
     def __init__(self, planner: PartPlanner, epoch_s: float, site: ServingSite) -> None:
         self._planner = planner
-        self._epoch_s = epoch_s
         self._site = site
         self._engine = site.engine
         self._on_gpu: dict[int, list[Server]] = {}
         self._homes: dict[str, list[LineOfPart]] = {name: [] for name in site.services}
         self._homeless: dict[str, deque[Request]] = {name: deque() for name in site.services}
-        self._came = dict.fromkeys(site.services, 0)
-        self._rates: dict[str, float] = {}
-        self._period_s = 0.0
+        self._rates = MeasuredRates(site, epoch_s, self._plan_again)
         self._tables: dict[tuple[str, str, int], list[float]] = {}
         self._plan: Sequence[GpuPart] | None = ()  # None: it is to be made
 
     def arrived(self, request: Request) -> None:
-        self._came[request[1]] += 1
-        if not self._period_s:
-            self._look_later(FIRST_LOOK_S)
+        self._rates.count(request[1])
         self._route(request)
 
     def _route(self, request: Request) -> None:
@@ -143,22 +138,10 @@ class PartsController:
 
     # ------------------------------------------------------------------------------------- planning
 
-    def _look_later(self, period_s: float) -> None:
-        self._period_s = period_s
-        self._engine.at(self._engine.now + period_s, self._look)
-
-    def _look(self, _: object) -> None:
-        for service, count in self._came.items():
-            self._rates[service] = max(count, 0.5) / self._period_s
-            self._came[service] = 0
-        self._plan_again()
-        if self._engine.is_coming:
-            self._look_later(min(self._period_s * 2, self._epoch_s))
-
     def _expected(self) -> Mapping[str, float]:
         """As measured; before that as said, or all alike."""
         return {
-            name: self._rates.get(name, 1.0 if own.rate_per_s is None else own.rate_per_s)
+            name: self._rates.latest.get(name, 1.0 if own.rate_per_s is None else own.rate_per_s)
             for name, own in self._site.services.items()
         }
 
