@@ -54,7 +54,8 @@ def solved_within(
 
 
 def solved(program: Slotted, limit_s: Seconds) -> Solved:
-    """By HiGHS; when time is up, the best so far and the bound so far."""
+    """Solve the program by HiGHS; when the time is up, the best solution and the best bound so
+    far."""
     if len(program.price) > MOST_VARIABLES:
         raise BadInput(
             f"the program has {len(program.price):,} variables; give longer slots with --slot, or "

@@ -50,7 +50,7 @@ class RequestHead:
 
 
 def read_head(raw: bytes) -> RequestHead:
-    """`raw` ends with the empty line."""
+    """The head of a request from its bytes; `raw` ends with the empty line."""
     http = h11.Connection(h11.SERVER, max_incomplete_event_size=MOST_HEAD_BYTES)
     try:
         http.receive_data(raw)

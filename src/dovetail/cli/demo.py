@@ -143,7 +143,8 @@ def _table(first: Sequence[Finish], second: Sequence[Finish], lengths: dict[str,
 
 
 class Screen:
-    """On a terminal it draws over itself; elsewhere it says only how each race ended."""
+    """The display of the races: on a terminal it is drawn again in place; elsewhere only the result
+    of each race is printed."""
 
     def __init__(self) -> None:
         self._drawn = 0

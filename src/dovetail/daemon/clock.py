@@ -76,7 +76,7 @@ class Clock:
 
     @property
     def off_by(self) -> Seconds:
-        """How far the wall clock is ahead of ours."""
+        """By how many seconds the wall clock is ahead of ours."""
         return wall() - self.unix(self())
 
     def set_right(self) -> str:

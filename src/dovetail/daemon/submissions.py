@@ -48,7 +48,7 @@ class Terminal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A description, and the environment and folder it was submitted in."""
+    """The description of a job, with the environment and the folder in which it was submitted."""
 
     spec: JobSpec
     environment: Mapping[str, str]
@@ -310,7 +310,8 @@ class Book:
         return record_in(self._store.spec, job_id)
 
     def order_for(self, job_id: JobId) -> Order:
-        """Asked for when a job starts, gives way or ends."""
+        """What the world needs in order to run the job; asked for when it starts, gives way or
+        ends."""
         order = self._orders.get(job_id)
         if order is None:
             record = self.record(job_id)

@@ -59,8 +59,9 @@ class FolderDoor:
 
 
 class NetworkDoor:
-    """A port of TLS for one controller, that is known by its certificate. Ours is made now; the log of
-    our pod says which it is, and only the cluster's own API server gives that."""
+    """A TLS port for one controller, which is recognised by its certificate. Our own certificate is
+    made at the start; the log of our pod shows it, and only the cluster's own API server hands out
+    that log."""
 
     is_gone = False
 

@@ -191,7 +191,7 @@ _LESSONS, _LESSONS_QUICK = 4, 2  # how often it is trained again while jobs arri
 
 @dataclass(frozen=True)
 class Knowing:
-    """`names` are the columns known of each job."""
+    """A run by a policy that knows only the columns `names` of each job."""
 
     features: Features
     stretch: Stretch

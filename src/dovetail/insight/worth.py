@@ -42,7 +42,8 @@ class MeanJct:
 
 @dataclass(frozen=True)
 class Noise:
-    """The mean completion time with lognormal errors of the durations, with a 95 % interval."""
+    """The mean completion time when durations are believed with lognormal errors, with a 95 %
+    interval."""
 
     sigma: float
     mean_jct_s: float

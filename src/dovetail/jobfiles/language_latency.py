@@ -27,7 +27,7 @@ Times = Annotated[list[Annotated[float, Field(gt=0, le=1e9)]], Field(max_length=
 
 
 class StepFields(FieldTable):
-    """What prefill and decode have in common: a straight line, or a table of times by a count."""
+    """The fields that prefill and decode share: a straight line, or a table of times by number."""
 
     fixed_ms: Amount = Field(default=0.0, description="Of any step.")
     ms: Times | None = Field(

@@ -270,7 +270,7 @@ class ServiceWay(NamedTuple):
 
 
 def ways_of(spec: ServiceSpec) -> list[ServiceWay]:
-    """The service itself first."""
+    """The ways to answer for a service: as it is declared, then its variants."""
     own = ServiceWay(spec.name, spec, spec.accuracy)
     return [own, *[ServiceWay(one.name, _as(spec, one), one.accuracy) for one in spec.variants]]
 

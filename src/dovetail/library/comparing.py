@@ -71,7 +71,7 @@ class Comparison:
         return as_frame(rows, frame)
 
     def plot(self) -> Page:
-        """The policies side by side, on the trace as it is."""
+        """A picture of the policies side by side, on the trace as it is."""
         from dovetail.reports.page import render
 
         return Page(render([own[0].record for own in self.runs.values()], "Dovetail", None, {}))

@@ -67,7 +67,7 @@ class SubmittedJob:
         self._client.post("/v1/jobs/resume", {"ids": [self.id]})
 
     def again(self, **changes: Any) -> SubmittedJob:
-        """Once more, as `dovetail again`."""
+        """Submit the job once more, as `dovetail again` does."""
         asked = {"changes": spec_of(changes)}
         found = read(Ids, self._client.post(f"/v1/jobs/{self.id}/again", asked))
         return SubmittedJob(found.ids[0], self._client)

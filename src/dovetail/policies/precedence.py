@@ -81,7 +81,7 @@ class Remembers(Protocol):
 
 
 class InOrderOfSubmission:
-    """For policies in which who came first goes first."""
+    """The base of policies that serve jobs in the order of their submission."""
 
     def ahead(self, view: View, track: Track, waiting: Sequence[Track]) -> Sequence[Ahead]:
         return [Ahead([t for t in waiting if t.sequence < track.sequence], EARLIER)]

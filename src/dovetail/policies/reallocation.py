@@ -18,7 +18,7 @@ from dovetail.core.view import View
 
 
 class Grant(NamedTuple):
-    """So many GPUs of a kind; no kind: whichever the job asked for."""
+    """A number of GPUs of one kind; an empty kind means any kind that the job asked for."""
 
     kind: str
     gpus: int

@@ -1,7 +1,7 @@
 """Rounds: a policy that decides only at whole multiples of a time, and nothing in between.
 
-When the next round is due is a note, so that nobody is asked twice in one and a restarted daemon
-goes on with it. Who has nobody to decide for forgets it: the next job waits for the next multiple.
+When the next round is due is a note: so a policy decides once in a round, also after the daemon was
+restarted. A policy without jobs forgets the note: the next job waits for the next multiple.
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ class Predictor(Protocol):
 @final
 @dataclass(frozen=True, eq=False)
 class Oracle:
-    """Knows every duration. What other simulators assume silently stands here at the call site."""
+    """Knows every duration. Other simulators assume that silently; here it is a predictor with a
+    name."""
 
     durations: Mapping[JobId, Seconds]
 

@@ -72,9 +72,9 @@ class Grown:
 
 @final
 class Trust:
-    """How far each of several answers is trusted: by how far off they were on the latest jobs, and by
-    how many pairs of these they put in the right order, which is what a scheduler makes of them. The
-    order decides less, but follows a change sooner."""
+    """How far each of several predictors is trusted: by its errors on the latest jobs, and by how
+    many pairs of these jobs it puts in the right order, which is what a scheduler needs. The order
+    counts less, but follows a change sooner."""
 
     def __init__(self, number: int) -> None:
         self._off: Final = [0.0] * number

@@ -60,7 +60,7 @@ class Learner:
         return self._fit
 
     def afresh(self) -> Fit:
-        """Trees fitted to all that has ended, for who asks once."""
+        """Trees fitted to all jobs that have ended, for a single question."""
         return Fit(self._way, self._memory, len(self._memory.ended))
 
 

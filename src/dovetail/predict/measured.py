@@ -99,9 +99,9 @@ class MeasuredPaces:
 @final
 @dataclass(frozen=True, eq=False)
 class AsReported:
-    """As the job itself reports its steps; at numbers of GPUs that it never had by a law through those
-    it had, or as the same command, or grown as the same script or model; else in proportion to what is
-    believed otherwise."""
+    """The speed that a job has reported itself. For a number of GPUs that it never had: by a law
+    through those it had, by jobs of the same command, or grown as for the same script or model;
+    else in proportion to what `otherwise` believes."""
 
     view: View
     otherwise: SpeedPredictor

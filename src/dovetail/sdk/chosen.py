@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def settings(**usual: Any) -> dict[str, Any]:
     """The settings chosen for this trial, over the usual ones: `settings(lr=0.1, units=64)`.
 
-    Outside a study it is the usual ones.
+    Outside a study these are the usual ones.
     """
     told = os.environ.get("DOVETAIL_SETTINGS")
     if not told:

@@ -33,9 +33,10 @@ def gpus() -> int:
 
 
 def on_each_gpu(train: Callable[[], object]) -> None:
-    """Run `train()` in one process for each GPU, with the variables that torch.distributed looks for.
-    Returns when all have ended well; else leaves with their exit code. Nothing of PyTorch's GPU part may
-    be in use yet: the processes are forked, so that what is imported is imported once."""
+    """Run `train()` in one process for each GPU, with the variables that torch.distributed looks
+    for. Returns when all have ended well; else leaves with their exit code. Do not use a GPU
+    through PyTorch before the call: the processes are forked, so that modules are imported only
+    once."""
     import multiprocessing
     import signal
 

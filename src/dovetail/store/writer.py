@@ -85,7 +85,7 @@ class Store:
     # -------------------------------------------------------------------------------------- adding
 
     def add(self, line: str) -> int:
-        """The sequence number that the entry will have."""
+        """Take a line into the next commit; returns the sequence number that it will have."""
         seq = self.last_seq + 1
         self._add("entries", (seq, line, checksum("entries", seq, line)), line)
         self.last_seq = seq

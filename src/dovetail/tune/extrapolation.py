@@ -168,7 +168,8 @@ def _how_many_lower(losses: Numbers | Indices) -> Indices:
 
 
 class Prior:
-    """The weights of the signs: one each, one that grows with maturity, and hidden units."""
+    """Weights that turn signs into odds: one for each sign, one for each that grows with the
+    trial's maturity, and those of the hidden units."""
 
     def __init__(self, told: Mapping[str, Any]) -> None:
         if tuple(told["signs"]) != SIGNS:

@@ -131,7 +131,8 @@ class Life:
     # ---------------------------------------------------------------------------------- what is wanted
 
     def wish(self, want: Want, booked: Placement | None = None) -> None:
-        """Want this from now on. A job that is to be requeued ends its processes first."""
+        """Want this of the job from now on. A job that is to be requeued ends its processes
+        first."""
         self.booked = booked
         self.moves = False
         if want is Want.AWAY and self.place is Place.AT_WORK:

@@ -344,7 +344,7 @@ _RESOURCES = ("gpus", "gpu_memory", "share", "cpus", "memory")
 
 
 def described(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that options were given for."""
+    """The fields of the job's description that options were given for."""
     fields = {name: asked[name] for name in _PLAIN if asked.get(name) is not None}
     resources = {name: asked[name] for name in _RESOURCES if asked[name] is not None}
     if asked["kind"]:

@@ -103,7 +103,8 @@ def sit(client: Client, job_id: str, start: int, key: bytes, *, told: str = "", 
 
 
 def say_meanwhile(job_id: str, text: str) -> None:
-    """The terminal is the job's: a line does not begin at its left by itself."""
+    """Print a line while the terminal belongs to the job, which may have left the cursor anywhere
+    in a line: ours begins at the left."""
     click.echo(f"\r\ndovetail: job {job_id}: {text}\r", err=True)
 
 

@@ -184,7 +184,8 @@ _LIVING = ("new", "running", "paused")
 @click.option("-o", "out", metavar="FILE", help="Where to write the page.  [NAME.html]")
 @with_client
 def report(client: Client, name: str, out: str | None) -> None:
-    """Write a page of it: curves, GPUs, settings, and what other policies would have cost."""
+    """Write a page about the study: curves, GPUs, settings, and what other policies would have
+    cost."""
     from dovetail.reports.study_page import write_study
 
     found = _readable(client, name)

@@ -114,7 +114,7 @@ class Prospect:
         )
 
     def with_intervals(self, outcome: WhatIfOutcome) -> WhatIfOutcome:
-        """The same, of which only the middle was looked at so far."""
+        """The same outcome with intervals; so far only the middle was worked out."""
         job = outcome.proposal.job
         beliefs = self._beliefs_with(job)
         likeness = self._with(outcome.proposal, beliefs)

@@ -23,7 +23,8 @@ _WATCHED_AFTER_S = 60.0  # the last page has gone: it may be loaded anew
 
 
 class PageStreams:
-    """On the thread of the API, to which the loop calls over."""
+    """The open streams of pages. They live on the thread of the API; the loop of the daemon hands
+    news over to it."""
 
     def __init__(self, changes: PageChanges, desk: Desk) -> None:
         self._changes: Final = changes

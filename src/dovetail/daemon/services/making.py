@@ -73,7 +73,7 @@ def spec_of(design: ServiceDesign, shell: OpeningShell) -> ServiceSpec:
 
 
 def ports_of_replicas(view: View) -> set[int]:
-    """Whether they run now or not."""
+    """The ports of the replicas of all open services, whether they run now or not."""
     services = services_of(view).open.values()
     return {own.port for service in services for own in service.replicas.values()}
 

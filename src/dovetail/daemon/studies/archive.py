@@ -42,8 +42,8 @@ class ClosedStudies:
         return page
 
     def find(self, name: str, user: str) -> str | None:
-        """The id of the one with that id or name; of several that had the name, the user's own before
-        others', and the last."""
+        """The id of the closed study with that id or name. Where several had the name: the user's
+        own before others', and of these the last."""
         if self._reader.spec(_page_key(name)) is not None:
             return name
         own = self._reader.meta(_name_key(name, user))

@@ -192,7 +192,7 @@ class Studies:
         return study_for(caller, page)
 
     def row(self, study_id: str) -> StudyRow | None:
-        """As its owner sees it; None: it is not known."""
+        """The study as its owner sees it; None: there is no such study."""
 
         def look(view: View, now: Seconds) -> StudyLook | None:
             study = studies_of(view).open.get(study_id)

@@ -21,7 +21,7 @@ class Caller:
         return self.groups[0] if self.groups else None
 
     def may_read(self, owner: str) -> bool:
-        """May they see commands, settings, output and reports of the owner's jobs?"""
+        """May this user see commands, settings, output and reports of the owner's jobs?"""
         return self.admin or owner == self.name
 
     def check_owns(self, owner: str, job_id: str, verb: str) -> None:

@@ -78,7 +78,8 @@ class Sia:
         return SolverAnswer(problem.rows(found), found.gap, found.out_of_time)
 
     def use(self, view: View, answer: Mapping[JobId, Row] | None) -> Sequence[Action]:
-        """Shared out like this, as far as that is still possible."""
+        """The actions that give jobs the GPUs of this solution, as far as that is still
+        possible."""
         plan = Plan(view, self.place)
         others_first(view, plan)
         take(view, plan, self.place, answer or {})

@@ -1,8 +1,8 @@
 """From GPUs by node, as a search has shared them out, to actions.
 
-Whoever loses all of them stops, then those that go on with others are moved as soon as these are
-free, those that wait for each other stop and start, and at last the waiting start. What is not
-possible any more, or not allowed, is left out.
+First the jobs stop that lose all their GPUs. Then each job that gets other GPUs is moved as soon as
+these are free; jobs that wait for the GPUs of each other are stopped and started again. Waiting
+jobs start last. A change that is no longer possible, or not allowed, is left out.
 """
 
 from __future__ import annotations

@@ -41,4 +41,4 @@ class FixedSize:
         return Step(waiting)
 
     def took(self, size: int, seconds: float) -> None:
-        """Its size is fixed."""
+        """Nothing is learned from it: the size is fixed."""

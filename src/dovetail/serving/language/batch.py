@@ -16,7 +16,8 @@ from dovetail.serving.language.settings import LanguageModel
 
 
 class Batch:
-    """Who decodes, who prefills, who came last; counted in steps of decoding."""
+    """The sequences that decode in one replica, with the memory and the adapters that they use.
+    Time is counted in steps of decoding."""
 
     __slots__ = ("_ends", "_size", "adapters", "held", "kv", "running", "step")
 

@@ -83,7 +83,7 @@ class StepCosts:
 
     def __post_init__(self) -> None:
         if not (self.prefill.of(1) > 0 and self.decode.of(1) > 0):
-            raise ValueError("a step takes time: of prefill and of decode")
+            raise ValueError("give times above 0 for a step of prefill and for one of decode")
 
     def mixed_s(self, prompt_tokens: int, sequences: int) -> Seconds:
         """A step that prefills and decodes, attention left out."""

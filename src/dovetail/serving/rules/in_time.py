@@ -35,9 +35,10 @@ class NeverDisplaces:
 
 @dataclass(frozen=True)
 class ClockworkPool(Clockwork):
-    """Clockwork: a free GPU takes, of the batches that are in time, the one that has to begin first; of
-    each service the largest. Requests that cannot be in time are dropped before they take any. It is
-    decided ahead_ms before the GPU is free. Models that do not fit together are loaded in wake_s."""
+    """Clockwork: for each service the largest batch that ends in time is looked at, and a free GPU
+    takes the one that must begin first. Requests that cannot be answered in time are dropped before
+    they take any GPU time. The decision is taken ahead_ms before the GPU is free. Models that do
+    not fit into memory together are loaded in wake_s."""
 
     ahead_ms: float = 5.0
     gpu_memory_gb: float = inf

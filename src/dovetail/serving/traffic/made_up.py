@@ -96,8 +96,8 @@ class Daily(Traffic):
             raise BadInput(f"day_s={self.day_s:g}: it is above 0")
 
     def arrivals(self, seed: int) -> Iterator[float]:
-        """By thinning a steady stream of the peak's rate. A day begins at midnight, the peak is at
-        noon."""
+        """Times of requests on days that begin at midnight and have their peak at noon, drawn by
+        thinning a steady stream of the peak's rate."""
         chance = Random(f"daily {seed}")
         gap, toss, highest = chance.expovariate, chance.random, self.rate * self.peak
         turn, swing, end = 2 * pi / self.day_s, self.peak - 1.0, self.seconds

@@ -78,8 +78,8 @@ class GangClosing:
             yield monotonic() + TRY_AGAIN_S
 
     def close(self, gang: Gang) -> Steps:
-        """It has ended, or a part of it has: the rest goes; what it printed and reported is kept, then
-        how it ended, and only then are its pods removed."""
+        """The run, or one of its pods, has ended. In this order: its other pods end, what it
+        printed and reported is kept, its result is kept, and at last its pods are removed."""
         gang.is_ending = True
         if not gang.is_over:
             yield from self._listen(gang)

@@ -64,7 +64,7 @@ class Flows(GangMaking):
         return self._done(mission, WorkOutcome.GONE, Used(KILL, monotonic() - began, 0, False))
 
     def save_itself(self, mission: Mission) -> Waits:
-        """Its pods end; new ones go on with other GPUs."""
+        """A job that saves itself: its pods end, and new pods go on with other GPUs."""
         job_id, began = mission.errand.run.job_id, monotonic()
         troubles: list[str] = []
         if not (mission.errand.order.preemptible and mission.saves_itself):

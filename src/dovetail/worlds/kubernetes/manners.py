@@ -20,7 +20,7 @@ class Manners:
     channel: Channel
 
     def saves_itself(self, order: Order, pods: Sequence[Pod]) -> bool:
-        """So that nothing is lost with its pods."""
+        """Does the job save itself, so that nothing is lost when its pods end?"""
         said = (self.channel.answer(pod.uid).saves_itself for pod in pods)
         return manifest.is_kept(order, self.settings) and (order.saves_itself or any(said))
 

@@ -1,6 +1,7 @@
-"""This machine as an agent: it does work on runs, one short-lived thread for each, and tells facts.
+"""This machine as an agent: it works on runs, in a short-lived thread for each errand, and reports
+facts.
 
-It knows nothing of the state or of a queue: what it must know comes with the errand.
+It knows neither the state nor the queue: an errand carries all that it needs.
 """
 
 from __future__ import annotations

@@ -402,7 +402,7 @@ def compute_processes() -> dict[str, list[tuple[int, int | None]]]:
 
 
 def told(library: Any, function: str, handle: Any) -> Any:
-    """The card's answer; None if it does not support the question."""
+    """The answer of the GPU; None if it does not support the question."""
     try:
         return getattr(library, function)(handle)
     except library.NVMLError:

@@ -310,9 +310,10 @@ def may_begin(folder: str) -> bool:
 
 
 def guard(keeper: int) -> int:
-    """Wait for the keeper. If it was killed, its job's processes are ours: end them. Its exit code.
+    """Wait for the keeper; returns its exit code. If it was killed, the processes of its job are
+    ours: end them.
 
-    How the job ended is then for nobody to say; but once we are gone, so is all of it.
+    Nobody can say then how the job ended, but nothing of it is left when we end.
     """
     while True:
         pid, status = os.wait()

@@ -49,7 +49,7 @@ def tree(pid: int) -> list[Process]:
 
 
 def signal_each(processes: Iterable[Process], signum: int) -> None:
-    """One signal to each that still exists and is ours to signal."""
+    """Send one signal to each of these processes that still exists and that we may signal."""
     for process in processes:
         with suppress(PermissionError):
             proc.send(process.pid, process.started, signum)
