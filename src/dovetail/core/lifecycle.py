@@ -155,7 +155,8 @@ class Lifecycle(Keeping):
         if track.keeps is not None and track.phase is STARTING:
             self._keep_as_before(track)  # else it is told by which rung it has given way
         track.preemptions += 1
-        track.rung = ""
+        if track.rung:
+            track.rung = ""
         self._wait_again(track, SUSPENDED)
 
     def _interrupted(self, entry: Interrupted) -> None:
@@ -222,7 +223,8 @@ class Lifecycle(Keeping):
         """Book what the job did so far; it goes on running, in another way."""
         if track.phase is STARTING:
             track.idle_s = track.idle_by(self.now)
-        self._settle_stint(track, track.holds, 0.0)
+        assert track.placement is not None
+        self._settle_stint(track, track.placement.holds, 0.0)
         track.started_at = self.now
         if track.working_since >= 0:
             track.working_since = self.now

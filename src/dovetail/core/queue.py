@@ -42,7 +42,9 @@ class Queue(View):
         return track
 
     def _held(self, job_id: JobId) -> Track:
-        track = self._track(job_id)
+        track = self._tracks.get(job_id)
+        if track is None:
+            track = self._track(job_id)  # says why there is none
         if track.placement is None:
             raise IllegalEntry(f"job {job_id!r} holds no GPUs at t={self.now:g}")
         return track

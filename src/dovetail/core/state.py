@@ -104,6 +104,9 @@ class State(ClusterChanges):
 
     def _record_rare(self, entry: JournalEntry) -> None:
         match entry:
+            case Paced():  # first, as it is the most frequent of these where jobs share GPUs
+                self._advance(entry.at)
+                self._paced(entry.job_id, entry.speed)
             case Woke():
                 self._advance(entry.at)
             case Wake():
@@ -126,9 +129,6 @@ class State(ClusterChanges):
                 if track.placement is not None:
                     self._release(track, 0.0)
                 self._end(track, Phase.CANCELLED, entry.reason)
-            case Paced():
-                self._advance(entry.at)
-                self._paced(entry.job_id, entry.speed)
             case Occupied() | NodeDown() | NodeUp() | NodeDraining() | GpusClosed() | GpusOpened():
                 self._advance(entry.at)
                 self._change_node(entry)

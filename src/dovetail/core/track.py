@@ -52,6 +52,7 @@ class Track:
         "first_start_at",
         "held_gpu_s",
         "held_s",
+        "idle_s",
         "job",
         "left",
         "lost_gpu_s",
@@ -82,7 +83,6 @@ class Track:
     requeued: str = ""  # why it is to start over, until its processes are gone
     held: str = ""  # why its user does not let it run now
     awaits: tuple[JobId, ...] = ()  # jobs that must finish before it may start
-    idle_s: Seconds = 0.0  # of its present turn: with GPUs in hand, before it was at work
     stranded: str = ""  # why the cluster as it is now could never run it
     benched: bool = False  # has its group as many others in the queue as it may?
     rung: str = ""  # how it gave way the last time
@@ -115,6 +115,7 @@ class Track:
         self.first_start_at = -1.0
         self.started_at = -1.0  # when it was last given GPUs
         self.working_since = -1.0  # when it last began to make progress; -1 if not yet
+        self.idle_s = 0.0  # of its present turn: with GPUs in hand, before it was at work
         self.ended_at = -1.0
         self.speed = 1.0  # how fast it was last seen to make progress on its present GPUs
         self.executed_s = 0.0  # progress so far, in seconds at speed 1
