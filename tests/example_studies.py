@@ -12,7 +12,7 @@ from typing import Any, Final
 import yaml
 
 from dovetail.api.wire import plain
-from dovetail.daemon.studies.service import Opening
+from dovetail.daemon.submissions import Opening
 from dovetail.jobfiles.study_model import expand, read_study
 from live_box import ME, Box
 

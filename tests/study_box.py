@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from dovetail.api.wire import plain
-from dovetail.daemon.studies.service import Opening
+from dovetail.daemon.submissions import Opening
 from dovetail.daemon.users.callers import Caller
 from live_box import ME, Box
 from waiting import LONG_S

@@ -60,6 +60,28 @@ class Submission:
     terminal: Terminal | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A study or a service as its user submits it."""
+
+    spec: object
+    environment: dict[str, str]
+    workdir: str
+    umask: int = 0o022
+
+    def shell(self, envs: Mapping[str, str], caller: Caller) -> OpeningShell:
+        """For later jobs of it; `envs` are those of its description."""
+        return OpeningShell(
+            environment=dict(self.environment),
+            envs=dict(envs),
+            workdir=self.workdir,
+            umask=self.umask,
+            uid=caller.uid,
+            gid=caller.gid,
+            groups=list(caller.groups),
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class OpeningShell:
     """The shell that a study or a service was opened in, for later jobs of it. It may hold secrets."""

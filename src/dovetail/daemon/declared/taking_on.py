@@ -15,8 +15,8 @@ from dovetail.daemon.declared.notes import DeclaredNote, key_of, note_of
 from dovetail.daemon.refusals import Conflict, NotFound
 from dovetail.daemon.service import Service
 from dovetail.daemon.services.serving import Services
-from dovetail.daemon.studies.service import Opening, Studies
-from dovetail.daemon.submissions import Submission
+from dovetail.daemon.studies.service import Studies
+from dovetail.daemon.submissions import Opening, Submission
 from dovetail.daemon.users.callers import Caller
 from dovetail.jobfiles.job_model import JobSpec, read
 from dovetail.worlds.declared import JOB, SERVICE, STUDY, Declared
@@ -40,14 +40,11 @@ class Desired:
         if declared.known_as:
             return self._recalled(declared, note)
         spec = {"name": declared.name, **declared.spec, "tenant": _tenant(declared)}
+        opening = Opening(spec, {}, _WHERE_THE_IMAGE_SAYS)
         if declared.kind == STUDY:
-            opening = Opening(spec, {}, _WHERE_THE_IMAGE_SAYS)
             return note.with_ids(self._studies.open_once(opening, caller, once))
         if declared.kind == SERVICE:
-            from dovetail.daemon.services.making import Declaring
-
-            declaring = Declaring(spec, {}, _WHERE_THE_IMAGE_SAYS)
-            return note.with_ids(self._services.declare_once(declaring, caller, once))
+            return note.with_ids(self._services.declare_once(opening, caller, once))
         job = read(spec)
         self._check_others(job, caller)
         submission = Submission(job, {}, _WHERE_THE_IMAGE_SAYS)

@@ -11,7 +11,7 @@ from dovetail.core.errors import BadInput
 from dovetail.daemon.http.error_answers import JsonAnswer, problems
 from dovetail.daemon.http.request_models import ScaleAsked, ServiceAsked
 from dovetail.daemon.http.requests import AskedDaemon, Asking, router
-from dovetail.daemon.services.making import Declaring
+from dovetail.daemon.submissions import Opening
 from dovetail.jobfiles.texts import LONGEST_NAME
 
 routes = router("services")
@@ -26,7 +26,7 @@ Name = Annotated[str, Path(min_length=1, max_length=LONGEST_NAME, examples=["cha
 )
 def declare_service(asked: ServiceAsked, daemon: AskedDaemon, caller: Asking) -> Response:
     """Its replicas are taken on as jobs of the group with its id, one by one."""
-    declaring = Declaring(asked.spec, asked.environment, asked.workdir, asked.umask)
+    declaring = Opening(asked.spec, asked.environment, asked.workdir, asked.umask)
     return JsonAnswer(daemon.services.declare(declaring, caller), 201)
 
 

@@ -11,7 +11,7 @@ from dovetail.daemon.http.error_answers import JsonAnswer, problems
 from dovetail.daemon.http.job_routes import MOST_ROWS
 from dovetail.daemon.http.request_models import MoreTrials, StudyAsked
 from dovetail.daemon.http.requests import AskedDaemon, Asking, router
-from dovetail.daemon.studies.service import Opening
+from dovetail.daemon.submissions import Opening
 from dovetail.jobfiles.texts import LONGEST_NAME
 from dovetail.workloads.study.kind import MOST_CLOSED
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dovetail.core.model import Seconds, Setting
 from dovetail.core.view import View
 from dovetail.daemon.clock import Clock
 from dovetail.daemon.services.network import GatewayNetwork
-from dovetail.daemon.submissions import Member, OpeningShell
+from dovetail.daemon.submissions import Member, Opening, OpeningShell
 from dovetail.daemon.users.callers import Caller
 from dovetail.daemon.users.limits import PER_JOB
 from dovetail.jobfiles import jobs as spec_jobs
@@ -28,16 +28,6 @@ from dovetail.workloads.service.kind import services_of
 from dovetail.worlds.gateway_settings import GatewayBounds
 from dovetail.worlds.hosting import Endpoint, GatewayOrder
 from dovetail.worlds.world import UserAccount
-
-
-@dataclass(frozen=True, slots=True)
-class Declaring:
-    """A service as its user submits it."""
-
-    spec: object
-    environment: dict[str, str]
-    workdir: str
-    umask: int = 0o022
 
 
 def design_of(
@@ -62,7 +52,7 @@ def design_of(
     )
 
 
-def size_of(design: ServiceDesign, declaring: Declaring) -> float:
+def size_of(design: ServiceDesign, declaring: Opening) -> float:
     """Bytes that are written for it; each replica is counted when it is submitted."""
     environment = sum(len(name) + len(text) for name, text in declaring.environment.items())
     return len(design.spec) + environment + PER_JOB
@@ -133,15 +123,3 @@ def _told(design: ServiceDesign, number: int, variant: str) -> dict[str, str]:
     if variant:
         told["DOVETAIL_VARIANT"] = variant
     return told if design.slo_s is None else {**told, "DOVETAIL_SLO_MS": f"{design.slo_s * 1e3:g}"}
-
-
-def shell_of(declaring: Declaring, spec: ServiceSpec, caller: Caller) -> OpeningShell:
-    return OpeningShell(
-        environment=dict(declaring.environment),
-        envs=dict(spec.envs),
-        workdir=declaring.workdir,
-        umask=declaring.umask,
-        uid=caller.uid,
-        gid=caller.gid,
-        groups=list(caller.groups),
-    )

@@ -27,7 +27,7 @@ from dovetail.daemon.services.network import HeldTokens, ServiceNetwork, Tokens,
 from dovetail.daemon.services.rows import cost_of, service_row
 from dovetail.daemon.services.scene import ServiceScene, scene_of
 from dovetail.daemon.settings import DaemonSettings
-from dovetail.daemon.submissions import OpeningShell, Submission, check_it_could_run
+from dovetail.daemon.submissions import Opening, OpeningShell, Submission, check_it_could_run
 from dovetail.daemon.users.callers import Caller
 from dovetail.daemon.users.job_owners import patiently, rights_of
 from dovetail.daemon.users.limits import PER_CHANGE
@@ -45,7 +45,6 @@ from dovetail.worlds.hosting import Endpoint, Hosting
 from dovetail.worlds.world import UserAccount
 
 if TYPE_CHECKING:
-    from dovetail.daemon.services.making import Declaring
     from dovetail.jobfiles.service_model import ServiceSpec
 
 
@@ -100,13 +99,13 @@ class Services:
 
     # ------------------------------------------------------------------------------------ declaring
 
-    def declare(self, declaring: Declaring, caller: Caller) -> ServiceRow:
+    def declare(self, declaring: Opening, caller: Caller) -> ServiceRow:
         scene = self._service.change(self._declared(declaring, caller))
         self._look_after(scene)
         self._keepers[scene.design.id].wait_for_address()
         return self.one(scene.design.id, caller)
 
-    def declare_once(self, declaring: Declaring, caller: Caller, once: Once) -> list[str]:
+    def declare_once(self, declaring: Opening, caller: Caller, once: Once) -> list[str]:
         """Its id alone; nobody waits for its address."""
         declared = self._declared(declaring, caller)
 
@@ -125,7 +124,7 @@ class Services:
         open_ = self._service.look(lambda view, now: services_of(view).open.get(service_id))
         return open_.design.user if open_ is not None else ""
 
-    def _declared(self, declaring: Declaring, caller: Caller) -> Change[ServiceScene]:
+    def _declared(self, declaring: Opening, caller: Caller) -> Change[ServiceScene]:
         # Imported with the first service: most daemons never see one.
         from dovetail.daemon.services import making
         from dovetail.jobfiles.service_model import read_service
@@ -151,7 +150,7 @@ class Services:
             design = making.design_of(spec, f"v{number}", caller, port, tenant)
             self._check_could_run(spec, design, caller, view, now)
             self._charge(making.size_of(design, declaring), caller, view, now)
-            self._parts.book.keep_shell(design.id, making.shell_of(declaring, spec, caller))
+            self._parts.book.keep_shell(design.id, declaring.shell(spec.envs, caller))
             self._parts.store.set_meta("next_service", str(number + 1))
             return [ServiceDeclared(now, design)], _first_scene(ServiceTrack(design, now))
 

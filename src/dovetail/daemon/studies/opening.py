@@ -11,8 +11,7 @@ from dovetail.core.errors import BadInput, DovetailError
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.view import View
 from dovetail.daemon.clock import Clock
-from dovetail.daemon.studies.service import Opening
-from dovetail.daemon.submissions import Member, OpeningShell, shape_of, why_never
+from dovetail.daemon.submissions import Member, Opening, OpeningShell, shape_of, why_never
 from dovetail.daemon.users.callers import Caller
 from dovetail.daemon.users.limits import PER_JOB, Limits, most_gpus
 from dovetail.jobfiles import jobs as spec_jobs
@@ -241,18 +240,6 @@ def slots_for(spec: StudySpec, caller: Caller, view: View, now: Seconds, clock: 
     shape = shape_of(member_of(spec, design, trial, "0", None, now, clock).job, view)
     most = most_at_once(view.room, shape)
     return min(most, spec.at_once or most)
-
-
-def shell_of(opening: Opening, spec: StudySpec, caller: Caller) -> OpeningShell:
-    return OpeningShell(
-        environment=dict(opening.environment),
-        envs=dict(spec.envs),
-        workdir=opening.workdir,
-        umask=opening.umask,
-        uid=caller.uid,
-        gid=caller.gid,
-        groups=list(caller.groups),
-    )
 
 
 def reopened(design: Design, shell: OpeningShell) -> tuple[StudySpec, Opening, Caller]:

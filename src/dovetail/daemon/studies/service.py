@@ -7,7 +7,6 @@ needs time or the disk: choosing the next settings, copying a checkpoint.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -28,7 +27,7 @@ from dovetail.daemon.refusals import Conflict, NotAllowed, NotFound
 from dovetail.daemon.service import Service
 from dovetail.daemon.studies.archive import ClosedStudies
 from dovetail.daemon.studies.rows import StudyLook, look_at, page_of_study, row_in, row_of_study
-from dovetail.daemon.submissions import Submission
+from dovetail.daemon.submissions import Opening, Submission
 from dovetail.daemon.users.callers import Caller
 from dovetail.daemon.users.limits import PER_CHANGE
 from dovetail.tune.live import Exchanging
@@ -49,16 +48,6 @@ if TYPE_CHECKING:
 
 ToldStudy = TypeVar("ToldStudy", bound=StudyHead)
 _LEARNED_AHEAD = 2  # trials that wait to be started, at least, while others are learned from
-
-
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """A study as its user submits it."""
-
-    spec: object
-    environment: dict[str, str]
-    workdir: str
-    umask: int = 0o022
 
 
 class Studies:
@@ -105,7 +94,7 @@ class Studies:
             design = plan.design_of(allowed, f"s{number}", caller, now, self._parts.clock)
             clock, why_not = self._parts.clock, partial(self._service.why_not, caller)
             plan.check_room(allowed, design, first[0], view, now, clock, why_not)
-            self._parts.book.keep_shell(design.id, plan.shell_of(opening, allowed, caller))
+            self._parts.book.keep_shell(design.id, opening.shell(allowed.envs, caller))
             submitted = self.submitted(allowed, design, first, opening, caller, view, now)
             self._parts.store.set_meta("next_study", str(number + 1))
             trials = [str(event.job.id) for event in submitted if isinstance(event, Submitted)]
