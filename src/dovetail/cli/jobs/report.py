@@ -85,7 +85,7 @@ def _print(found: dict[str, UsageTold], begin: float, end: float | None, has_ten
             continue  # nobody has named one
         columns = [Column(by.upper(), _key, least=8), *_COLUMNS, _money_column(own.currency)]
         print_lines(["", *table(columns, own.groups, colours=has_colours())])
-    if any(row.lost_gpu_hours for row in told.groups):
+    if any(map(_lost, told.groups)):
         click.echo("\nLOST: GPU-hours of saving jobs, bringing them back, and doing work again.")
     if not told.all:
         click.echo("Only the newest were looked at.", err=True)
@@ -95,6 +95,11 @@ def _print(found: dict[str, UsageTold], begin: float, end: float | None, has_ten
 
 def _key(row: UsageRow) -> str:
     return row.key or "-"
+
+
+def _lost(row: UsageRow) -> float | None:
+    """None: less than a hundredth, as where all that was lost is how long it took to start."""
+    return row.lost_gpu_hours if row.lost_gpu_hours >= 0.01 * row.gpu_hours > 0 else None
 
 
 def _busy(row: UsageRow) -> str:
@@ -117,7 +122,7 @@ _COLUMNS: list[Column[UsageRow]] = [
     Column("FAILED", lambda row: f"{row.failed:,}" if row.failed else "", right=True),
     Column("GPU-H", lambda row: _figure(row.gpu_hours), right=True),
     Column("BUSY", _busy, right=True),
-    Column("LOST", lambda row: _figure(row.lost_gpu_hours or None), right=True),
+    Column("LOST", lambda row: _figure(_lost(row)), right=True),
     Column("CPU-H", lambda row: _figure(row.cpu_hours), right=True),
     Column("WAIT", lambda row: duration_text(row.mean_wait_s), right=True),
     Column("WAIT P90", lambda row: duration_text(row.p90_wait_s), right=True),
