@@ -146,9 +146,9 @@ def _occupant(name: str, own: Occupant, row: ListedJob | None, columns: int) -> 
 
 
 def _bar(row: ListedJob) -> str:
-    """How much of it is done, if its end is expected."""
+    """How much of it is done, if its end is expected, and not only guessed."""
     end = None if row.expected is None else row.expected.expected_end
-    if end is None:
+    if end is None or end.guess:
         return ""
     run_s = row.job.run_s
     whole = run_s + max(end.expected - time.time(), 0.0)
