@@ -96,6 +96,15 @@ def test_what_is_wrong_is_one_line_with_its_place(
     assert told in said.err
 
 
+def test_prices_that_a_daemon_cannot_use_are_refused_before_it_starts(tmp_path: Path) -> None:
+    box = written(tmp_path / "home", '[up]\ncosts = "costs.toml"\n')
+    (box.home / "costs.toml").write_text('price = "price.csv"\n')
+    (box.home / "price.csv").write_text("hour,price\n0,0.1\n1,0.2\n")
+    said = box("config", "check")
+    assert "config.toml:2: costs: the price table " in said.err
+    assert "price.csv has 2 hours; a daemon may run for ever" in said.err
+
+
 def test_a_right_file_and_none_at_all_are_said_to_be_so(tmp_path: Path) -> None:
     box = written(tmp_path / "home", '[up]\npolicy = "srtf"\n\n[hosts.box]\nssh = "ann@box"\n')
     assert "is right: 1 setting of up" in box.well("config", "check")

@@ -91,9 +91,9 @@ def _keep(words: Sequence[str]) -> None:
 
 
 def _costs(path: str) -> None:
-    from dovetail.traces.clusters.cost_files import read_costs
+    from dovetail.daemon.history.costs import costs_here
 
-    read_costs(path)
+    costs_here(path, [], epoch=0.0)
 
 
 def _speed_table(path: str) -> None:
