@@ -196,6 +196,7 @@ def test_a_strangers_policy_says_who_goes_first_in_its_own_words(
         "number": 1,
         "first": ["3"],
         "why": "1 job whose names come earlier (c d)",
+        "at_least": False,
     }
     assert "1 job whose names come earlier" in str(found["text"])
 
@@ -210,6 +211,7 @@ def test_a_policy_that_cannot_say_is_explained_by_what_it_does(
         "number": 1,
         "first": ["3"],
         "why": "1 job that the policy is expected to start before",
+        "at_least": False,
     }
     assert dovetail(site, "policy", "set", "by-name", **there).returncode == 0
 
