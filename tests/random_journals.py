@@ -202,9 +202,8 @@ def _amended(chance: Random, state: State, at: float) -> Any:
 
 def _saved(chance: Random, state: State, at: float) -> Any:
     parked = chance.random() < 0.5
-    return e.Saved(
-        at, _any_job(chance, state), "freeze", 0.5, 1000, parked, chance.choice([0.0, 1.0])
-    )
+    lost, tied = chance.choice([0.0, 1.0]), chance.choice([None, True])
+    return e.Saved(at, _any_job(chance, state), "freeze", 0.5, 1000, parked, lost, tied)
 
 
 def _reported(chance: Random, state: State, at: float) -> Any:

@@ -115,6 +115,7 @@ EVERY_KIND: list[tuple[float, JournalEntry]] = [
     (2.5, Reported(2.5, JobId("j"), None, {}, 16)),
     (2.5, Reported(2.5, JobId("j"), 7, {"loss": 0.5}, 16, 12)),
     (2.5, Saved(2.5, JobId("j"), "freeze", 0.004, 1 << 40, True)),
+    (2.5, Saved(2.5, JobId("j"), "freeze", 0.004, 1 << 40, True, 0.0, True)),
     (2.5, Restored(2.5, JobId("j"), "freeze", 0.001)),
     (2.5, Pinned(2.5, JobId("j"), "it holds more than host memory has room for")),
     (2.5, Unpinned(2.5, JobId("j"))),

@@ -14,6 +14,7 @@ from dovetail.core.entries import (
     Interrupted,
     JournalEntry,
     NodeJoined,
+    NodeLeft,
     Preempt,
     Saved,
     Start,
@@ -154,6 +155,17 @@ def test_a_snapshot_knows_what_is_kept() -> None:
         for part in ("tracks", "cpus", "memory_gb", "free"):
             assert fingerprint(again)[part] == fingerprint(state)[part]
         assert _shape(again.tracks[A]) == _shape(state.tracks[A]) == (0.0, 0.0)
+
+
+def test_a_suspended_job_is_where_it_was_when_its_node_joins_again_under_its_name() -> None:
+    state = cluster(*suspended(), NodeLeft(2.0, "n0"))
+    state.record(NodeJoined(3.0, Node("n0", 1, cpus=16.0, memory_gb=32.0, keeps=True)))
+    again = placement((2, 1))
+    assert host(state, 2) == (10.0, 22.0)
+    assert (state.tracks[A].home, place(state, A)) == (again, again)
+    state.record(Start(A, again))
+    state.record(Finished(4.0, A))
+    assert host(state, 2) == (16.0, 32.0)
 
 
 def _shape(track: Track) -> tuple[float, float]:

@@ -364,6 +364,21 @@ def test_a_suspended_job_is_told_for_whom_it_gave_way_and_at_what_cost() -> None
     assert found["start"]["expected"] == EPOCH + 61.0
 
 
+def test_a_job_that_can_go_on_only_where_it_is_suspended_is_told_so() -> None:
+    state = live(
+        lasting("1", 600), lasting("2", 60), cluster=[Node("here", 1), Node("there", 1)]
+    )  # fmt: skip
+    start(state, "1", 1)
+    state.record(Preempt(JobId("1")))
+    start(state, "2", 1)
+    state.record(Saved(2.0, JobId("1"), "freeze", 0.4, 0, parked=True, tied=True))
+    said = "it is suspended on here and can go on only there"
+    assert f"{said}; of its 1 GPU none is free" in " ".join(asked(state, "1")["text"].split())
+    state.record(NodeDraining(3.0, "here"))
+    shut = " ".join(asked(state, "1")["text"].split())
+    assert f"{said}; here is closed for what is to start" in shut
+
+
 def test_a_running_job_is_told_where_it_is_how_far_and_until_when() -> None:
     state = busy_box()
     state.record(Pinned(10.0, JobId("41"), "it holds memory that cannot be saved"))

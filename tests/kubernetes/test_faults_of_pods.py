@@ -21,6 +21,7 @@ from counting_jobs import (
     run_through,
     suspend,
 )
+from dovetail.core.model import JobId
 from dovetail.worlds.kubernetes.client import ApiError
 from kubernetes_daemon import pods_box
 from live_box import ME, Box
@@ -185,6 +186,24 @@ def test_an_image_that_does_not_exist_fails_the_job_and_says_so(
     assert here.wait(job_id)[0]["phase"] == "failed"
     assert "local/nobody-has-it:1" in reasons(here, job_id)[-1]
     eventually(lambda: not pods_of(cluster, job_id))
+
+
+def test_a_job_whose_pod_cannot_come_up_is_gone_soon_after_it_was_cancelled(
+    cluster: RealCluster, here: Box
+) -> None:
+    """Its claim does not exist, so its container is never made: nobody waits until it is."""
+    job_id = here.submit(["true"], volumes={"/data": "nobody-made-it"})
+    eventually(lambda: _is_coming(cluster, job_id))
+    here.service.cancel([job_id], ME)
+    eventually(lambda: not pods_of(cluster, job_id))
+    eventually(lambda: not here.daemon.world.has_processes(JobId(job_id)))
+    run_through(here, 3)
+
+
+def _is_coming(cluster: RealCluster, job_id: str) -> bool:
+    """Its kubelet has taken it on, and makes no container."""
+    told = [own["status"].get("containerStatuses") or [{}] for own in pods_of(cluster, job_id)]
+    return any("waiting" in (rows[0].get("state") or {}) for rows in told)
 
 
 def test_a_webhook_that_says_no_fails_the_job_in_its_own_words(

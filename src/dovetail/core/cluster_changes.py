@@ -79,6 +79,8 @@ class ClusterChanges(Lifecycle):
         n = self.room.add(node)
         if known in self.room.closed:
             self.room.close_as_before(n, known)
+        if known is not None:
+            self._go_along(known, n)
         self.complete = False
 
     def _node(self, node_id: str) -> int:
@@ -122,7 +124,8 @@ class ClusterChanges(Lifecycle):
         """Judge the shape again. Is there another way to run its jobs now than before?"""
         settled = shape.options[0] if shape.settled else None
         full = None if shape.full is shape else shape.full
-        found, why = self.room.shaped(shape.lane, shape.job, shape.tenant, settled, full)
+        what = (shape.lane, shape.job, shape.tenant, settled, full, shape.home)
+        found, why = self.room.shaped(*what)
         self._shapes[key] = (shape, why)
         return (found.gpus, found.kinds) != (shape.gpus, shape.kinds)
 

@@ -166,11 +166,12 @@ class Reported(Entry):
 @final
 class Saved(Entry):
     """A job that was to give way has left its GPUs: by which rung, in what time, how much of it lies
-    in host memory now, and whether its processes still exist (parked) or have to be started anew."""
+    in host memory now, and whether its processes still exist (parked) or have to be started anew.
+    `tied`: it can go on only on the nodes where they are; None, as before there was such a word: no."""
 
     tag: ClassVar[str] = "saved"
     fields: ClassVar[tuple[str, ...]] = (
-        *("at", "job_id", "rung", "seconds", "bytes", "parked", "lost_s"),
+        *("at", "job_id", "rung", "seconds", "bytes", "parked", "lost_s", "tied"),
     )
 
     def __init__(
@@ -182,6 +183,7 @@ class Saved(Entry):
         bytes: int,
         parked: bool,
         lost_s: Seconds = 0.0,
+        tied: bool | None = None,
     ) -> None:
         self.at: Final = at
         self.job_id: Final = job_id
@@ -190,6 +192,7 @@ class Saved(Entry):
         self.bytes: Final = bytes
         self.parked: Final = parked
         self.lost_s: Final = lost_s
+        self.tied: Final = tied
 
 
 @final

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from dovetail.core.model import WHOLE_GPU, Job, Node, Placement, Tenant
-from dovetail.core.shape import Shape
+from dovetail.core.shape import Home, Shape
 
 _RETURNED_KEPT: Final = 128  # nodes: who has not looked for longer looks everywhere
 _LEVELS: Final = 64  # of CPUs and memory; more is as good as that
@@ -288,11 +288,12 @@ class Inventory:
         tenant: str,
         settled: tuple[str, int] | None = None,
         full: Shape | None = None,
+        home: Home = (),
     ) -> tuple[Shape, str]:
         """What must be free for the job to start: what it asked for or, where that can never be, the
         first of its other ways that can (unless it has settled on one), of an elastic job the largest;
         and why none ever can."""
-        usual = Shape(lane, job, tenant, settled, settled is not None, full)
+        usual = Shape(lane, job, tenant, settled, settled is not None, full, home)
         why = self.why_never(usual)
         if why:
             fewer = range(job.gpus - 1, job.least_gpus - 1, -1)

@@ -234,7 +234,8 @@ _READERS: Mapping[str, Callable[[float, Any, dict[str, Any]], JournalEntry]] = {
         at, value, row.get("step"), row["metrics"], row["upto"], row.get("left_out")
     ),
     Saved.tag: lambda at, value, row: Saved(
-        at, value, row["rung"], row["seconds"], row["bytes"], row["parked"], row["lost_s"]
+        *(at, value, row["rung"], row["seconds"], row["bytes"], row["parked"], row["lost_s"]),
+        row.get("tied"),
     ),
     Restored.tag: lambda at, value, row: Restored(at, value, row["rung"], row["seconds"]),
     Pinned.tag: lambda at, value, row: Pinned(at, value, row["reason"]),

@@ -8,7 +8,9 @@ when it gives way, are GPUs alone. Its shape says so, and no policy need know.
 
 from __future__ import annotations
 
-from dovetail.core.model import Placement
+from itertools import starmap
+
+from dovetail.core.model import Placement, Slice
 from dovetail.core.queue import Queue
 from dovetail.core.track import KeptHost, Track
 
@@ -72,6 +74,26 @@ class Keeping(Queue):
     def _may_keep(self, track: Track, placement: Placement) -> bool:
         """An elastic job gives way by saving itself, and keeps nothing."""
         return not track.job.elastic and self.room.nodes[placement.slices[0].node].keeps
+
+    def _tie(self, track: Track, is_tied: bool) -> None:
+        """To the nodes where it is suspended: elsewhere nothing is free for it."""
+        if track.tied != is_tied:
+            track.tied = is_tied
+            self._shape_anew(track)
+
+    def _go_along(self, before: int, n: int) -> None:
+        """A node has another number now: what is suspended there is where it was."""
+        for track in self._tracks.values():
+            home = track.home
+            if home is None or all([piece.node != before for piece in home.slices]):
+                continue
+            pieces = [
+                (n if piece.node == before else piece.node, piece.mask) for piece in home.slices
+            ]
+            track.parked_at = there = Placement(tuple(starmap(Slice, pieces)), home.share)
+            if track.keeps is not None:
+                self._keep_instead(track, track.keeps._replace(placement=there))
+            self._shape_anew(track)
 
     def _shape_anew(self, track: Track) -> None:
         track.shape, _ = self._shape_for(track)

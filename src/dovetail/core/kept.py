@@ -23,7 +23,7 @@ TRACK_KEPT: Final = (
     *("migrations", "reason", "exit_code", "held", "pinned", "process", "run", "rung"),
     *("parked_bytes", "parked_at", "saved_in_s", "restored_in_s", "step", "metrics", "reported_at"),
     *("reported_upto", "reports_left_out", "benched", "stranded", "requeued", "idle_s", "notes"),
-    *("resizes", "moves_from", "paces", "window", "keeps"),
+    *("resizes", "moves_from", "paces", "window", "keeps", "tied"),
 )
 TRACK_DERIVED: Final = ("shape", "barred")
 

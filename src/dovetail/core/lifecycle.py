@@ -143,6 +143,7 @@ class Lifecycle(Keeping):
             track.moves_from = None
         if track.parked_at is not None:
             track.parked_at = None
+            self._tie(track, False)
         if was_starting:  # from now on its standing changes with time
             track.turn += 1
             self._say_it_runs(track)
@@ -180,6 +181,9 @@ class Lifecycle(Keeping):
         track.rung = ""
         track.parked_bytes = 0
         track.parked_at = None
+        if track.tied:
+            track.tied = False
+            track.shape, _ = self._shape_for(track)
         track.pinned = "" if track.job.preemptible else NOT_PREEMPTIBLE
 
     @staticmethod

@@ -7,9 +7,9 @@ from typing import Final, TypeAlias, final
 
 from dovetail.core.entries import Action, Preempt, Resize, Start
 from dovetail.core.errors import IllegalEntry
-from dovetail.core.model import WHOLE_GPU, Job, JobId, Placement, joined
+from dovetail.core.model import Job, JobId, Placement
 from dovetail.core.room import Room
-from dovetail.core.shape import Shape
+from dovetail.core.shape import Shape, home_at
 from dovetail.core.track import Track
 from dovetail.core.view import View
 
@@ -41,23 +41,13 @@ class Plan:
 
     def place(self, track: Track) -> Placement | None:
         """Where the job could go, without going there."""
-        home = self._at_home(track) if track.parked_at is not None else None
-        return home or self._place(self.room, track.shape.full)
-
-    def _at_home(self, track: Track) -> Placement | None:
-        """On the nodes where its suspended processes are: elsewhere it could go on only with what it
-        has saved, if at all."""
-        home, room = track.home, self.room
-        if home is None or home.share != WHOLE_GPU:
-            return None
-        parts: list[Placement] = []
-        for n, mask in home.slices:
-            gpus = mask.bit_count()
-            if not room.open[n] or not gpus or room.count[n] < gpus:
-                return None
-            parts.append(room.first_gpus(n, gpus))
-        placement = joined(parts)
-        return placement if room.allows(placement, track.shape) else None
+        shape = track.shape
+        if shape.home:
+            return self._place(self.room, shape)
+        home = home_at(track.home) if track.parked_at is not None else ()
+        # Elsewhere a suspended job could go on only with what it has saved.
+        found = self.room.at_home(home, shape) if home else None
+        return found or self._place(self.room, shape.full)
 
     def start(self, track: Track) -> bool:
         """Start the job if there is room for it."""

@@ -7,7 +7,7 @@ from typing import Final
 from dovetail.core.errors import IllegalEntry
 from dovetail.core.groups import Group
 from dovetail.core.model import Job, JobId, Placement, Seconds
-from dovetail.core.shape import Shape
+from dovetail.core.shape import Home, Shape, home_at
 from dovetail.core.track import FINISHED, SUSPENDED, Phase, Track
 from dovetail.core.view import View
 
@@ -59,13 +59,17 @@ class Queue(View):
     def _shape_for(self, track: Track) -> tuple[Shape, str]:
         """As `_shape_of`, with all that has become of the job since."""
         began_on = track.placement or track.left
-        return self._shape_of(track.job, began_on, is_kept(track, track.job))
+        return self._shape_of(track.job, began_on, is_kept(track, track.job), tied_to(track))
 
     def _shape_of(
-        self, job: Job, began_on: Placement | None = None, is_kept: bool = False
+        self,
+        job: Job,
+        began_on: Placement | None = None,
+        is_kept: bool = False,
+        home: Home = (),
     ) -> tuple[Shape, str]:
         """What must be free for it, and why that can never be. Some jobs keep to the option they began
-        with; some keep their CPUs and memory, and need GPUs alone."""
+        with; some keep their CPUs and memory, and need GPUs alone; some can go on only at home."""
         tenant = job.tenant if self.room.tenants_matter else ""
         settled: tuple[str, int] | None = None
         ways: tuple[tuple[str, int], ...] = ()
@@ -76,15 +80,15 @@ class Queue(View):
                 ways = (settled,)
         key = (
             job.gpus, job.share, job.kinds, job.cpus, job.memory_gb, job.gpu_memory_gb, tenant,
-            ways, settled is not None, job.nodes, job.least_gpus, is_kept,
+            ways, settled is not None, job.nodes, job.least_gpus, is_kept, home,
         )  # fmt: skip
         found = self._shapes.get(key)
         if found is None:
             full = self._shape_of(job, began_on)[0] if is_kept else None
-            found = self.room.shaped(self._next_lane(), job, tenant, settled, full)
+            found = self.room.shaped(self._next_lane(), job, tenant, settled, full, home)
             self._shapes[key] = found
             shape = found[0]
-            if job.simple and not is_kept and not found[1] and not self.room.tenants_matter:
+            if job.simple and not (is_kept or home or found[1]) and not self.room.tenants_matter:
                 self._simple_shapes[job.gpus] = shape
         return found
 
@@ -282,6 +286,12 @@ def why_never_after(job: Job, other: JobId, phase: Phase) -> str:
     if phase is FINISHED and other in job.after_failed:
         return f"{NOT_NEEDED} {other!r}, which has finished"
     return ""
+
+
+def tied_to(track: Track) -> Home:
+    """Members of a group stand in for each other: who of them goes on where is for its kind to say."""
+    is_alone = track.job.member is None
+    return home_at(track.parked_at) if track.tied and is_alone else ()
 
 
 def is_kept(track: Track, job: Job) -> bool:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, final
+from typing import Any, Final, TypeAlias, final
 
-from dovetail.core.model import WHOLE_GPU, Job
+from dovetail.core.model import WHOLE_GPU, Job, Placement
+
+Home: TypeAlias = tuple[tuple[int, int], ...]  # nodes, and how many GPUs of each
+
+
+def home_at(where: Placement | None) -> Home:
+    """() also where it has parts of GPUs: those are looked for anew."""
+    if where is None or where.share != WHOLE_GPU:
+        return ()
+    return tuple([(n, mask.bit_count()) for n, mask in where.slices])
 
 
 @final
@@ -22,6 +31,7 @@ class Shape:
         way: tuple[str, int] | None = None,
         settled: bool = False,
         full: Shape | None = None,
+        home: Home = (),
     ) -> None:
         self.lane: Final = lane
         self.job: Final = job  # one of those that have this shape
@@ -46,13 +56,15 @@ class Shape:
             if settled and way is not None
             else tuple([(option.kind, option.gpus) for option in job.options])
         )
+        self.home: Final = home  # it can go on only there
         # Most jobs ask for whole GPUs and nothing else (those are bare), wherever they are: those take
         # the short way everywhere.
         self.bare: Final = (
             self.gpus > 0 and job.share == WHOLE_GPU and self.cpus == 0 and self.memory_gb == 0
         )
-        self.plain: Final = self.bare and self.nodes == 0
-        self.fits_one: Final = self.bare and self.nodes <= 1  # may it be on a single node?
+        self.plain: Final = self.bare and self.nodes == 0 and not home
+        # May it be on any single node?
+        self.fits_one: Final = self.bare and self.nodes <= 1 and not home
         self.pools: Any = None  # kept here by the room, see Room.eligible
         self.searches: Any = None  # likewise, see Room.search
         self._sizes: dict[tuple[str, int], Shape] = {}
@@ -66,7 +78,8 @@ class Shape:
         found = self._sizes.get(way)
         if found is None:
             full = None if self.full is self else self.full.sized(gpus, kind)
-            what = (self.lane, self.job, self.tenant, way, self.settled, full)
+            home = self.home if gpus == self.gpus else ()
+            what = (self.lane, self.job, self.tenant, way, self.settled, full, home)
             found = self._sizes[way] = Shape(*what)
         return found
 

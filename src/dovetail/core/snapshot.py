@@ -203,7 +203,7 @@ def _restored_track(state: State, row: Mapping[str, Any]) -> Track:
     shape, _ = state._shape_of(job)
     track = Track(job, shape, *[row[name] for name in TRACK_MADE_OF[1:]])
     set_kept(track, tuple(map(partial(_read, row), TRACK_KEPT, NEW_TRACK)))
-    if job.settles or track.keeps is not None:
+    if job.settles or track.tied or track.keeps is not None:
         track.shape, _ = state._shape_for(track)
     return track
 

@@ -142,7 +142,7 @@ def _revived_track(state: State, row: tuple[Any, ...], amended: Mapping[JobId, J
     if kept[_STRANDED] and job is not asked:  # what it asks for now may fit the nodes there are
         kept = (*kept[:_STRANDED], "", *kept[_STRANDED + 1 :])
     set_kept(track, kept)
-    if job.settles or track.keeps is not None:
+    if job.settles or track.tied or track.keeps is not None:
         track.shape, why_never = state._shape_for(track)
     if why_never and row[_PLACEMENT] is None and not track.stranded:
         state.unplaceable[job.id] = why_never

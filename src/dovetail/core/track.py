@@ -88,6 +88,7 @@ class Track:
     rung: str = ""  # how it gave way the last time
     parked_bytes: int = 0  # of it that lie in host memory meanwhile
     parked_at: Placement | None = None  # where its processes are suspended, until they go on
+    tied: bool = False  # can it go on only there?
     keeps: KeptHost | None = None  # CPUs and memory that are its own, whether it runs or not
     saved_in_s: Seconds = -1.0  # what giving way took the last time, -1 if it never has
     restored_in_s: Seconds = -1.0  # and coming back

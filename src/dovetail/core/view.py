@@ -10,7 +10,7 @@ from dovetail.core.entries import Reported
 from dovetail.core.groups import Group, Kind, new_kind
 from dovetail.core.model import JobId, Limit, Seconds
 from dovetail.core.room import Room
-from dovetail.core.shape import Shape
+from dovetail.core.shape import Home, Shape
 from dovetail.core.track import FINISHED, Phase, Track
 
 WAITS: Final = 1
@@ -27,7 +27,7 @@ DUE: Final = 256  # the end of a job that had a deadline or was moved, of no oth
 # What tells two shapes apart: see `Shape`.
 ShapeKey: TypeAlias = tuple[
     int, int, tuple[str, ...], float, float, float, str, tuple[tuple[str, int], ...], bool, int, int,
-    bool,
+    bool, Home,
 ]  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from dovetail.core.orders import (
     heappush,
 )
 from dovetail.core.plan import Place, Plan
+from dovetail.core.shape import Home
 from dovetail.core.track import Track
 from dovetail.core.view import View
 from dovetail.policies.victims import Victims, place_in_order
@@ -307,10 +308,13 @@ class ListScheduler:
         self, view: View, plan: Plan, victims: Victims, row: WaitingRow
     ) -> list[RunningRow]:
         """Stop one after the other until there is a place; not before there may be one."""
-        track, found, stopped = row[3], list[RunningRow](), 0
+        track, found, stopped, number = row[3], list[RunningRow](), 0, 0
         shape, whole = track.shape, not view.room.shares and track.shape.gpus > 0
         hosts = FreedHosts(view.room, victims.pool, shape) if whole else None
-        while (worst := self._victim(view, victims, row, len(found))) is not None:
+        while (worst := self._victim(view, victims, row, number)) is not None:
+            number += 1
+            if shape.home and not _is_on(worst[4], shape.home):
+                continue
             found.append(worst)
             if hosts is not None:
                 hosts.add(worst[4])
@@ -421,6 +425,13 @@ class ListScheduler:
             # What has just been decided changes who may pass whom: look at it once it is done.
             at = now if plan.actions else min(at, order.next_crossing(self._gain))
         return [*plan.actions, Wake(at)] if at < inf else plan.actions
+
+
+def _is_on(track: Track, home: Home) -> bool:
+    """Has it something of one of these nodes?"""
+    assert track.placement is not None
+    nodes = [n for n, _ in home]
+    return any([n in nodes for n, _ in track.placement.slices])
 
 
 def _starts_instead(plan: Plan, track: Track, stopped: list[RunningRow]) -> bool:

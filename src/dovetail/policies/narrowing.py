@@ -27,6 +27,7 @@ class Narrowed:
             return shape
         narrowed = self._shapes.get((shape.lane, pool.index))
         if narrowed is None:
-            narrowed = Shape(shape.lane, track.job, pool.tenant, (pool.kind, shape.gpus))
+            way = (pool.kind, shape.gpus)
+            narrowed = Shape(shape.lane, track.job, pool.tenant, way, home=shape.home)
             self._shapes[shape.lane, pool.index] = narrowed
         return narrowed

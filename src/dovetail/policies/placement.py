@@ -260,6 +260,8 @@ def _with_free(pool: Pool, count: int) -> int:
 
 
 def _place_special(room: Room, shape: Shape, split: _Split) -> Placement | None:
+    if shape.home:
+        return room.at_home(shape.home, shape)
     if shape.nodes:
         return _place_over_nodes(room, shape, split)
     if not shape.gpus:

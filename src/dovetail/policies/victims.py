@@ -243,7 +243,7 @@ class GivenBack:
 
 def _asks_no_less(shape: Shape, other: Shape) -> bool:
     """Is there no place for the first wherever there is none for the other?"""
-    if other.share != WHOLE_GPU or not other.gpus:
+    if other.share != WHOLE_GPU or not other.gpus or other.home not in ((), shape.home):
         return False
     if other.nodes and not _parts_ask_no_less(shape, other):
         return False

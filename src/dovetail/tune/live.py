@@ -18,10 +18,12 @@ from dovetail.core.entries import Action, Branch, Preempt, Start, Stop, Wake
 from dovetail.core.loop import Policy
 from dovetail.core.model import JobId, Placement, Seconds
 from dovetail.core.room import Room
+from dovetail.core.shape import Shape
 from dovetail.core.track import Track
 from dovetail.core.view import View
 from dovetail.tune.board import Board, Mirror
 from dovetail.tune.closing import in_doubt_for, next_look, why_over
+from dovetail.tune.newcomers import Newcomers
 from dovetail.tune.rules import Copy, Cull, GiveUp, Rule, Verdict
 from dovetail.tune.rules.turns import FifoRule
 from dovetail.tune.study import PAUSED, RUNNING, STOPPED, Trial
@@ -117,6 +119,7 @@ class _Draft:
         self._turns: Final[dict[str, _Turns]] = {}
         self._away: Final[dict[JobId, None]] = {}  # trials that give way, in order
         self._looks: Final[list[Action]] = []
+        self._newcomers: Final = Newcomers(view.room)
 
     def decided(self) -> list[Action]:
         over = {
@@ -191,19 +194,14 @@ class _Draft:
         """The policy gives a slot to a study: start the trial that its rule picks."""
         if in_doubt_for(study, self._view.now):
             return
-        turns = self._of(study)
-        chosen = self._picked(turns, None, start.placement)
-        if chosen is None:
-            return
-        shape = self._view.tracks[start.job_id].shape
-        track = turns.mirror.jobs[chosen.number]
-        if track.shape is not shape:  # its user has changed what it needs
-            track = self._view.tracks[start.job_id]
-            assert track.job.member is not None
-            chosen = turns.mirror.study.trials[track.job.member]
-        self._give(turns, chosen, track, start.placement)
+        turns, shape = self._of(study), self._view.tracks[start.job_id].shape
+        chosen = self._picked(turns, None, start.placement, shape)
+        if chosen is not None:
+            self._give(turns, chosen, start.placement, shape)
 
-    def _give(self, turns: _Turns, trial: Trial, track: Track, placement: Placement) -> None:
+    def _give(self, turns: _Turns, trial: Trial, placement: Placement, instead: Shape) -> None:
+        track = turns.mirror.jobs[trial.number]
+        self._newcomers.comes(track, placement, instead)
         trial.standing = RUNNING
         trial.turn = 0
         turns.mirror.study.switches += 1
@@ -225,18 +223,13 @@ class _Draft:
             return
         placement = track.placement
         if placement is not None and _may_be_given_on(track, self._view.room):
-            self._exchange_for(self._picked(turns, trial, placement), turns, trial, track)
-
-    def _exchange_for(
-        self, chosen: Trial | None, turns: _Turns, leaving: Trial, track: Track
-    ) -> None:
-        other = None if chosen is None else turns.mirror.jobs[chosen.number]
-        if chosen is leaving or (other is not None and other.shape is not track.shape):
-            return
-        self._pause(turns, track)
-        self._away[track.job.id] = None
-        if chosen is not None and other is not None and track.placement is not None:
-            self._give(turns, chosen, other, track.placement)
+            chosen = self._picked(turns, trial, placement, track.shape)
+            if chosen is trial:
+                return
+            self._pause(turns, track)
+            self._away[track.job.id] = None
+            if chosen is not None:
+                self._give(turns, chosen, placement, track.shape)
 
     def _carry_out(self, turns: _Turns, trial: Trial, track: Track, verdict: Verdict) -> None:
         if isinstance(verdict, GiveUp | Cull):
@@ -267,35 +260,46 @@ class _Draft:
             self._exchange.give_up_on(turns.track, error)
         return verdict
 
-    def _picked(self, turns: _Turns, leaving: Trial | None, where: Placement) -> Trial | None:
+    def _picked(
+        self, turns: _Turns, leaving: Trial | None, where: Placement, instead: Shape
+    ) -> Trial | None:
         """Among those that could run there."""
-        elsewhere = self._suspended_elsewhere(turns, where)
-        for trial in elsewhere:
+        others = [
+            (trial, trial.standing)
+            for trial in turns.mirror.study.waiting()
+            if not self._could_run(turns.mirror.jobs.get(trial.number), where, instead)
+        ]
+        for trial, _ in others:
             trial.standing = RUNNING  # so rules do not pick it
         try:
+            if leaving is None and (last := self._only_to_end(turns, where, instead)) is not None:
+                return last
             return self._picked_of_all(turns, leaving)
         finally:
-            for trial in elsewhere:
-                trial.standing = PAUSED
+            for trial, standing in others:
+                trial.standing = standing
 
-    def _suspended_elsewhere(self, turns: _Turns, where: Placement) -> list[Trial]:
-        """Trials whose processes wait on other nodes, which are there to go on."""
-        room = self._view.room
-        if len(room.nodes) == 1:
-            return []
-        nodes = {n for n, _ in where.slices}
-        found = []
-        for trial in turns.mirror.study.waiting():
-            track = turns.mirror.jobs.get(trial.number)
-            home = None if track is None else track.home
-            if home is not None and any([n not in nodes and room.open[n] for n, _ in home.slices]):
-                found.append(trial)
-        return found
+    def _could_run(self, track: Track | None, where: Placement, instead: Shape) -> bool:
+        """Not if its processes wait on other nodes, which are there to go on, or cannot leave."""
+        if track is None:
+            return True
+        home, room = track.home, self._view.room
+        if home is not None and len(room.nodes) > 1:
+            nodes = {n for n, _ in where.slices}
+            away = [n for n, _ in home.slices if n not in nodes and n not in room.gone]
+            if any([track.tied or room.open[n] for n in away]):
+                return False
+        return self._newcomers.could_come(track, where, instead)
+
+    def _only_to_end(self, turns: _Turns, where: Placement, instead: Shape) -> Trial | None:
+        """Such trials come first: that takes little time."""
+        for trial in turns.mirror.ending:
+            if self._could_run(turns.mirror.jobs.get(trial.number), where, instead):
+                turns.mirror.ending.remove(trial)
+                return trial
+        return None
 
     def _picked_of_all(self, turns: _Turns, leaving: Trial | None) -> Trial | None:
-        """Trials that only have to end come first: that takes little time."""
-        if leaving is None and turns.mirror.ending:
-            return turns.mirror.ending.pop(0)
         study, rule = turns.mirror.study, self._exchange.rule_of(turns.track)
         try:
             chosen = rule.pick(study, leaving)

@@ -76,12 +76,14 @@ class Errand:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """A rung of the ladder and its cost. `parked`: the processes still exist."""
+    """A rung of the ladder and its cost. `parked`: the processes still exist; `tied`: and can go on
+    only on the nodes where they are."""
 
     rung: str
     seconds: Seconds
     bytes: int
     parked: bool
+    tied: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -301,4 +301,5 @@ def _saved(track: Track, done: Done, now: Seconds) -> Saved:
     used = done.used
     assert used is not None
     lost = track.executed_s if used.rung == KILL else 0.0
-    return Saved(now, track.job.id, used.rung, used.seconds, used.bytes, used.parked, lost)
+    tied = used.tied or None
+    return Saved(now, track.job.id, used.rung, used.seconds, used.bytes, used.parked, lost, tied)

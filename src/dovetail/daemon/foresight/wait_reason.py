@@ -75,6 +75,8 @@ def _reason_of_room(case: Case, line: PlaceInLine) -> Reason:
         first = f"job {line.ahead[0]}" if line.ahead else "who is to run first"
         how = f"{first} goes first" + (" and does not fit" if line.blocks else "")
         return Reason(BEHIND, f"there is room for it, but {how}")
+    if shape.home:
+        return Reason(ROOM, home_text(room, shape))
     shortage = node_shortage(room, shape)
     if shortage:
         return Reason(ROOM, shortage)
@@ -84,6 +86,18 @@ def _reason_of_room(case: Case, line: PlaceInLine) -> Reason:
     if shape.share != WHOLE_GPU:
         return Reason(ROOM, f"it needs {shape}, and no GPU has as much left")
     return Reason(ROOM, f"it needs {counted(shape.gpus, 'GPU')}, and {count_free(free)}")
+
+
+def home_text(room: Room, shape: Shape) -> str:
+    """The nodes that it is tied to, and why it cannot go on there."""
+    home = " and ".join([room.nodes[n].id for n, _ in shape.home])
+    said = f"it is suspended on {home} and can go on only there"
+    if shut := [room.nodes[n].id for n, _ in shape.home if not room.open[n]]:
+        return f"{said}; {shut[0]} is closed for what is to start"
+    free = sum([min(room.count[n], gpus) for n, gpus in shape.home])
+    if free < shape.gpus:
+        return f"{said}; of its {counted(shape.gpus, 'GPU')} {count_free(free)}"
+    return f"{said}; there are GPUs, but not the CPUs or memory that it needs beside"
 
 
 # ------------------------------------------------------------------------------------- too few nodes

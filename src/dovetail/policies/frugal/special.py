@@ -85,7 +85,7 @@ def _victims(plan: Plan, special: Special, guests: Guests) -> list[Guest]:
 def _keep_free(plan: Plan, special: Special) -> list[int]:
     """Keep other jobs from starting on the nodes that it will have first; on which GPUs were kept."""
     room, shape = plan.room, special.track.shape
-    if not room.within_quota(shape):
+    if shape.home or not room.within_quota(shape):
         return []
     for pool in room.eligible(shape) if shape.gpus else ():
         chosen, gpus = list[Placement](), shape.gpus

@@ -22,12 +22,13 @@ Row: TypeAlias = tuple[tuple[int, int], ...]  # nodes and how many GPUs of each,
 
 def takes_part(track: Track) -> bool:
     """May its GPUs be shared out anew? Not those of a job that uses a share, no GPU, or an exact
-    number of nodes above one, that cannot give way, or that is being saved or restored."""
+    number of nodes above one, that cannot give way, that is being saved or restored, or that can go on
+    only where it is suspended."""
     job = track.job
     if job.share != WHOLE_GPU or not job.gpus or job.nodes > 1:
         return False
     if track.placement is None:
-        return not track.barred
+        return not track.barred and not track.shape.home
     counts = track.placement.gpus == job.gpus or not job.options
     return track.phase is RUNNING and not track.pinned and not track.held and counts
 

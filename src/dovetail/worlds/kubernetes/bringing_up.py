@@ -28,6 +28,7 @@ from dovetail.worlds.local.watching.output import end_of
 
 _IMAGE_WITHIN_S: Final = 30.0
 _GONE_WITHIN_S: Final = 60.0
+_SILENT_FOR_S: Final = 60.0  # a node, after the cluster has noticed that it is
 _DELETED: Final = "a pod was deleted before it came up"
 _PATIENT_LOOK_S: Final = 5.0  # where the watch tells of what there is, and thousands may wait
 
@@ -62,7 +63,7 @@ class Mission:
     nodes: tuple[str, ...]  # where the job is to run, by rank
     saves_itself: bool  # so that nothing is lost with its pods
     is_called_off: Callable[[], bool]
-    is_last: bool  # the job is over: nothing is begun after this launch
+    is_over: Callable[[], bool]  # the job is: nothing is begun after this launch
 
     @property
     def job_id(self) -> str:
@@ -88,7 +89,8 @@ class GangMaking(GangClosing):
             self._over_quota(job_id, mission.plans[0].namespace, str(error))
             return Done(job_id, WorkOutcome.NO_SEAT, trouble=str(error))
         except CalledOff:
-            yield from self._give_up(gang)
+            grace_s = mission.errand.order.grace_s
+            yield from self._end(mission, grace_s) if mission.is_over() else self._give_up(gang)
             return Done(job_id, WorkOutcome.CALLED_OFF)
         except Refused as error:
             yield from self._give_up(gang)
@@ -240,7 +242,8 @@ class GangMaking(GangClosing):
                 raise NoSeat(f"pod {plan.name} is bound to {bound or 'no node'}") from None
 
     def _check_wanted(self, mission: Mission, until: float) -> None:
-        if mission.is_called_off() and not _may_have_begun(mission.gang):
+        is_off = mission.is_called_off()
+        if is_off and (mission.is_over() or not _may_have_begun(mission.gang)):
             raise CalledOff("it is not wanted any more")
         if monotonic() >= until:
             within = f"its pods did not come up within {self._settings.start_within_s:g} s"
@@ -284,10 +287,33 @@ class GangMaking(GangClosing):
             self._channel.drop(pod.uid)
         gang.is_ending = False
 
+    def _end(self, mission: Mission, grace_s: float) -> Steps:
+        gang = mission.gang
+        if gang.note is None or not gang.note.is_made:
+            yield from self._give_up(gang)
+            return
+        gang.is_ending = True
+        yield from self._listen(gang)
+        for pod in gang.all_pods():
+            yield from self._delete(pod, max(round(grace_s), 1))
+        while not gang.is_closed:
+            yield monotonic() + LOOK_S
+            if mission.is_over():
+                yield from self._leave_behind(gang)
+
+    def _leave_behind(self, gang: Gang) -> Steps:
+        """Pods on nodes that are silent for long: nobody says that they have ended, and the job is not
+        to wait for ever. Nothing is begun after them; a kubelet that comes back ends what the API
+        server does not know any more."""
+        for pod in gang.all_pods():
+            if not pod.is_over and self._silent_s(pod.node) > _SILENT_FOR_S:
+                log.warning("pod %s is left behind on %s, which is silent", pod.name, pod.node)
+                yield from self._delete(pod, 0)
+
 
 def _may_have_begun(gang: Gang) -> bool:
     """Then it is not called off but comes up, and gives way as others do: to begin it again would be
-    twice. Where its image is missing it has not."""
+    twice. Where its image is missing it has not. One that is never begun again just ends."""
     pods, note = gang.all_pods(), gang.note
     if any(pod.lacks_image or pod.is_hopeless for pod in pods):
         return False

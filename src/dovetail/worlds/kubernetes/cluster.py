@@ -84,6 +84,7 @@ class Cluster:
         self._errands: Final = Tasks(self._workers, self._done)
         self._closings: Final = Tasks(self._workers, self._closed)
         self._called_off: set[RunId] = set()
+        self._of_ended: set[RunId] = set()  # launches of jobs that are over
         self._orders: dict[RunId, Order] = {}  # of those that are watched
         self._pins: dict[RunId, str] = {}
         self._over: Final = threading.Event()
@@ -139,16 +140,24 @@ class Cluster:
             return
         with self._lock:
             self._called_off.discard(errand.run)
+            self._note_if_over(errand.run)
         self._errands.begin(errand.run, self._flow(gang, errand), errand.work)
 
     def call_off(self, run: RunId) -> None:
-        if self._errands.work(run) is Work.BRING_UP:
-            with self._lock:
+        with self._lock:
+            self._note_if_over(run)
+            if self._errands.work(run) is Work.BRING_UP:
                 self._called_off.add(run)
-            self._errands.poke(run)
+        self._errands.poke(run)
+
+    def _note_if_over(self, run: RunId) -> None:
+        if run.job_id not in self._ground.view.tracks:
+            self._of_ended.add(run)
 
     def _flow(self, gang: Gang, errand: Errand) -> Flow:
-        mission = self._missions.of(errand, gang, lambda: errand.run in self._called_off)
+        off, ended = self._called_off, self._of_ended
+        is_so = (lambda: errand.run in off, lambda: errand.run in ended)
+        mission = self._missions.of(errand, gang, *is_so)
         if errand.work is Work.BRING_UP:
             if gang.note is None:  # those of all that start at once, before the first of them waits
                 self._flows.noted(mission)
@@ -187,6 +196,7 @@ class Cluster:
             with self._lock:
                 self._orders.pop(gang.run, None)
                 self._pins.pop(gang.run, None)
+                self._of_ended.discard(gang.run)
             self.logs.forget(gang.run.job_id)
 
     def want_gone(self, gang: Gang) -> None:

@@ -8,22 +8,16 @@ controller that was killed in the middle leaves the rest to the next.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from time import monotonic
-from typing import Final
 
 from dovetail.worlds.agent import COOPERATE, KILL, Done, Used, WorkOutcome
 from dovetail.worlds.kubernetes import channel as orders
 from dovetail.worlds.kubernetes.bringing_up import GangMaking, Mission, Waits
 from dovetail.worlds.kubernetes.channel import Answer
-from dovetail.worlds.kubernetes.closing import LOOK_S, TRY_AGAIN_S, Steps
-from dovetail.worlds.kubernetes.gangs import Gang
+from dovetail.worlds.kubernetes.closing import LOOK_S, TRY_AGAIN_S
 from dovetail.worlds.kubernetes.launch_notes import GangNote
-
-_SILENT_FOR_S: Final = 60.0  # a node, after the cluster has noticed that it is
-
-log = logging.getLogger("dovetail.kubernetes")
 
 
 class Flows(GangMaking):
@@ -46,7 +40,8 @@ class Flows(GangMaking):
         else:
             answers = yield from self._suspend(mission, troubles)
             if answers:
-                return self._done(mission, WorkOutcome.PARKED, _used(answers, began, True))
+                used = replace(_used(answers, began, True), tied=not mission.saves_itself)
+                return self._done(mission, WorkOutcome.PARKED, used)
         if self._has_ended(gang):
             yield from self._wait_until_told(gang)
             return Done(order.job_id, WorkOutcome.STAYED, trouble="it has ended")
@@ -60,7 +55,7 @@ class Flows(GangMaking):
         if not order.restartable:
             trouble = "; ".join(troubles)
             return Done(order.job_id, WorkOutcome.STAYED, trouble=trouble)
-        yield from self._end(gang, 0)
+        yield from self._end(mission, 0)
         return self._done(mission, WorkOutcome.GONE, Used(KILL, monotonic() - began, 0, False))
 
     def save_itself(self, mission: Mission) -> Waits:
@@ -169,30 +164,8 @@ class Flows(GangMaking):
     # --------------------------------------------------------------------------------- ending
 
     def end(self, mission: Mission) -> Waits:
-        yield from self._end(mission.gang, mission.errand.order.grace_s, mission.is_last)
+        yield from self._end(mission, mission.errand.order.grace_s)
         return Done(mission.errand.run.job_id, WorkOutcome.ENDED)
-
-    def _end(self, gang: Gang, grace_s: float, is_last: bool = False) -> Steps:
-        if gang.note is None or not gang.note.is_made:
-            yield from self._give_up(gang)
-            return
-        gang.is_ending = True
-        yield from self._listen(gang)
-        for pod in gang.all_pods():
-            yield from self._delete(pod, max(round(grace_s), 1))
-        while not gang.is_closed:
-            yield monotonic() + LOOK_S
-            if is_last:
-                yield from self._leave_behind(gang)
-
-    def _leave_behind(self, gang: Gang) -> Steps:
-        """Pods on nodes that are silent for long: nobody says that they have ended, and the job is not
-        to wait for ever. Nothing is begun after them; a kubelet that comes back ends what the API
-        server does not know any more."""
-        for pod in gang.all_pods():
-            if not pod.is_over and self._silent_s(pod.node) > _SILENT_FOR_S:
-                log.warning("pod %s is left behind on %s, which is silent", pod.name, pod.node)
-                yield from self._delete(pod, 0)
 
 
 def _used(answers: Sequence[Answer], began: float, is_parked: bool) -> Used:

@@ -30,7 +30,13 @@ class Missions:
     channel: Channel
     manners: Manners
 
-    def of(self, errand: Errand, gang: Gang, is_called_off: Callable[[], bool]) -> Mission:
+    def of(
+        self,
+        errand: Errand,
+        gang: Gang,
+        is_called_off: Callable[[], bool],
+        is_over: Callable[[], bool],
+    ) -> Mission:
         placement = errand.placement
         nodes: tuple[str, ...] = ()
         plans: list[PodPlan] = []
@@ -42,7 +48,7 @@ class Missions:
             *(gang, errand, plans, nodes),
             self.manners.saves_itself(errand.order, gang.all_pods()),
             is_called_off,
-            errand.run.job_id not in self.ground.view.tracks,
+            is_over,
         )
 
     def _plans(self, errand: Errand, placement: Placement, nodes: Sequence[str]) -> list[PodPlan]:
