@@ -6,7 +6,7 @@ from typing import Any
 
 from dovetail.core.entries import Event, NodeJoined, NodeLeft, Occupied
 from dovetail.core.state import State
-from dovetail.worlds.kubernetes.inventory import ClusterInventory
+from dovetail.worlds.kubernetes.inventory import ClusterInventory, Taken, use_of
 from dovetail.worlds.kubernetes.settings import Settings
 from dovetail.worlds.kubernetes.telling_nodes import node_events
 
@@ -60,6 +60,27 @@ def test_gpus_of_foreign_pods_are_told_with_their_cpus() -> None:
     books = _Books()
     books.inventory.pod_changed(_pod("train", cpu="1", **{"nvidia.com/gpu": "1"}), False)
     assert books.told()[1:] == [Occupied(1.0, "n1", 0b10, 1.0)]
+
+
+def test_sidecars_are_counted_beside_the_containers_that_they_serve() -> None:
+    """Those of today's clusters: init containers that go on. A later init container runs beside them."""
+    begin = [
+        _asking("1", "1G"),
+        {**_asking("2", "1G"), "restartPolicy": "Always"},
+        _asking("4", "1G"),
+    ]
+    spec = {"containers": [_asking("3", "2G")], "initContainers": begin}
+    assert use_of(spec, "nvidia.com/gpu") == Taken(0, 6.0, 3.0)
+
+
+def test_what_a_pod_asks_for_as_a_whole_counts_instead_of_its_containers() -> None:
+    whole = {"requests": {"cpu": "5"}, "limits": {"cpu": "8", "memory": "9G"}}
+    spec = {"containers": [_asking("3", "2G")], "resources": whole, "overhead": {"cpu": "250m"}}
+    assert use_of(spec, "nvidia.com/gpu") == Taken(0, 5.25, 9.0)
+
+
+def _asking(cpu: str, memory: str) -> dict[str, Any]:
+    return {"resources": {"requests": {"cpu": cpu, "memory": memory}}}
 
 
 def test_a_node_that_has_become_another_is_told_with_what_others_have_there() -> None:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from dovetail.core.model import Node
 from dovetail.worlds.kubernetes.amounts import amount
@@ -19,6 +19,8 @@ _OVER: Final = ("Succeeded", "Failed")
 _TOLERATED: Final = ("nvidia.com/gpu", "dovetail.dev/gpu")
 
 Object = Mapping[str, Any]
+_Asked: TypeAlias = tuple[float, float, float]  # GPUs, CPUs, GB of memory
+_NOTHING: Final[_Asked] = (0.0, 0.0, 0.0)
 
 
 class Taken(NamedTuple):
@@ -197,18 +199,34 @@ class ClusterInventory:
 
 
 def use_of(spec: Object, gpu_resource: str) -> Taken:
-    """Requests of the containers together, or of the largest init container: what a kubelet counts."""
-    together = _sum([_asked(own, gpu_resource) for own in spec.get("containers") or ()])
-    begin = [_asked(own, gpu_resource) for own in spec.get("initContainers") or ()]
-    most = [max(column) for column in zip(together, *begin, strict=True)]
+    """What a kubelet counts: the requests of the containers together, with the sidecars that began
+    before them, or of an init container with its sidecars if that is more; what the pod asks for as a
+    whole counts instead."""
+    sidecars, most = _NOTHING, _NOTHING
+    for own in spec.get("initContainers") or ():
+        asked = _asked(own, gpu_resource)
+        most = _larger(most, _sum([sidecars, asked]))
+        if own.get("restartPolicy") == "Always":
+            sidecars = _sum([sidecars, asked])
+    asked = _sum([sidecars, *(_asked(own, gpu_resource) for own in spec.get("containers") or ())])
+    gpus, cpus, memory_gb = _larger(most, asked)
+    whole = _requests(spec)
+    cpus = amount(whole["cpu"]) if "cpu" in whole else cpus
+    memory_gb = amount(whole["memory"]) / _GB if "memory" in whole else memory_gb
     over = spec.get("overhead") or {}
-    cpus, memory = amount(over.get("cpu")), amount(over.get("memory")) / _GB
-    return Taken(int(most[0]), most[1] + cpus, most[2] + memory)
+    return Taken(
+        int(gpus), cpus + amount(over.get("cpu")), memory_gb + amount(over.get("memory")) / _GB
+    )
 
 
-def _asked(container: Object, gpu_resource: str) -> tuple[float, float, float]:
-    resources = container.get("resources") or {}
-    asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+def _requests(own: Object) -> Mapping[str, Any]:
+    """Of a container or a pod; a limit is also a request where there is none."""
+    resources = own.get("resources") or {}
+    return {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+
+
+def _asked(container: Object, gpu_resource: str) -> _Asked:
+    asked = _requests(container)
     return (
         amount(asked.get(gpu_resource)),
         amount(asked.get("cpu")),
@@ -216,6 +234,11 @@ def _asked(container: Object, gpu_resource: str) -> tuple[float, float, float]:
     )
 
 
-def _sum(rows: Sequence[tuple[float, float, float]]) -> tuple[float, float, float]:
-    gpus, cpus, memory = (sum(column) for column in zip((0.0, 0.0, 0.0), *rows, strict=True))
+def _larger(one: _Asked, other: _Asked) -> _Asked:
+    gpus, cpus, memory_gb = map(max, one, other)
+    return gpus, cpus, memory_gb
+
+
+def _sum(rows: Sequence[_Asked]) -> _Asked:
+    gpus, cpus, memory = (sum(column) for column in zip(_NOTHING, *rows, strict=True))
     return gpus, cpus, memory
