@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from dovetail.core.entries import NodeJoined, Preempt, Start, Started, Submitted
+from dovetail.core.entries import (
+    JournalEntry,
+    NodeJoined,
+    Preempt,
+    Saved,
+    Start,
+    Started,
+    Submitted,
+)
 from dovetail.core.model import Interruption, Job, JobId, Node
+from dovetail.core.snapshot import restore, take
 from dovetail.core.state import State
 from dovetail.policies.placement import consolidated
 from dovetail.policies.services_first import GAVE_WAY, ServicesFirst
+from dovetail.testing import placement
 from dovetail.workloads.service.design import ServiceDesign
 from dovetail.workloads.service.entries import ServiceDeclared
 
@@ -56,6 +66,22 @@ def test_jobs_whose_place_is_not_needed_after_all_go_on() -> None:
     state = box(4, Job(JobId("small"), 1), Job(JobId("large"), 3))
     state.record(replica(0, gpus=3))
     assert stopped_and_started(state) == (["large"], ["r0"])
+
+
+def test_a_replica_that_can_wake_only_where_it_sleeps_is_let_in_there() -> None:
+    state = box(1)
+    state.record(NodeJoined(2.0, Node("another", 2)))
+    name, here = JobId("r0"), placement((0, 1))
+    entries: list[JournalEntry] = [
+        *(replica(0), Start(name, here), Started(3.0, name), Preempt(name)),
+        Saved(3.0, name, "freeze", 0.1, 1, True, tied=True),
+        *(Submitted(3.0, Job(JobId("a"), 1)), Start(JobId("a"), here)),
+    ]
+    for entry in entries:
+        state.record(entry)
+    again = restore(take(state), 10)
+    assert stopped_and_started(state) == (["a"], ["r0"])
+    assert stopped_and_started(again) == (["a"], ["r0"])
 
 
 def test_a_job_of_the_same_priority_does_not_give_way() -> None:

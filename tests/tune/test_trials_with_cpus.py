@@ -13,6 +13,7 @@ from dovetail.core.entries import (
     Started,
 )
 from dovetail.core.model import JobId, Node
+from dovetail.core.snapshot import restore, take
 from dovetail.policies.queueing import FifoSkip
 from dovetail.testing import placement
 from dovetail.tune.live import Exchanging
@@ -113,6 +114,14 @@ def test_one_that_can_go_on_only_on_a_closed_node_is_not_tried_elsewhere() -> No
     lived.state.settle()
     lived.report("s1.1", 1, 0.5, lived.now)
     assert carried_out(lived, exchange) == ["preempt s1.1", "start s1.2"]
+
+
+def test_a_trial_that_cannot_move_is_like_the_others_to_policies_also_after_a_restart() -> None:
+    lived, _ = at_step(1)
+    start_of_another = lived.state.tracks[JobId("s1.1")].shape
+    suspend(lived, 0, tied=True)
+    for state in (lived.state, restore(take(lived.state), 10)):
+        assert state.tracks[JobId("s1.0")].shape.home == start_of_another.home == ()
 
 
 def test_nor_is_one_that_only_has_to_end() -> None:

@@ -27,13 +27,17 @@ _HOME: Final = "dovetail.workloads"
 
 @final
 class Group:
-    """Jobs of which so many may be in line, or run, at once. The others sit on the bench."""
+    """Jobs of which so many may be in line, or run, at once. The others sit on the bench. Those of some
+    groups are `alike`: whoever of them is given a place, another may go there instead."""
 
-    def __init__(self, id: str, kind: str, name: str, at_once: int | None = None) -> None:
+    def __init__(
+        self, id: str, kind: str, name: str, at_once: int | None = None, alike: bool = False
+    ) -> None:
         self.id: Final = id
         self.kind: Final = kind
         self.name: Final = name  # as messages call it: study 'digits'
         self.at_once: Final = at_once
+        self.alike: Final = alike
         self.line: Final[set[JobId]] = set()  # jobs that run, or wait in the queue
         self.bench: Final[dict[JobId, Track]] = {}  # those for which it has no place there
 

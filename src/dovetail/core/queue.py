@@ -59,7 +59,7 @@ class Queue(View):
     def _shape_for(self, track: Track) -> tuple[Shape, str]:
         """As `_shape_of`, with all that has become of the job since."""
         began_on = track.placement or track.left
-        return self._shape_of(track.job, began_on, is_kept(track, track.job), tied_to(track))
+        return self._shape_of(track.job, began_on, is_kept(track, track.job), self._tied_to(track))
 
     def _shape_of(
         self,
@@ -91,6 +91,18 @@ class Queue(View):
             if job.simple and not (is_kept or home or found[1]) and not self.room.tenants_matter:
                 self._simple_shapes[job.gpus] = shape
         return found
+
+    def _tied_to(self, track: Track) -> Home:
+        """Of jobs that are alike, who goes on where is for their group to say."""
+        group = self._group_of(track) if track.tied else None
+        is_tied = track.tied and not (group is not None and group.alike)
+        return home_at(track.parked_at) if is_tied else ()
+
+    def _shape_members(self) -> None:
+        """Once their groups are known."""
+        for track in self._tracks.values():
+            if track.tied and track.job.member is not None:
+                track.shape, _ = self._shape_for(track)
 
     def _next_lane(self) -> int:
         self._lanes += 1
@@ -286,12 +298,6 @@ def why_never_after(job: Job, other: JobId, phase: Phase) -> str:
     if phase is FINISHED and other in job.after_failed:
         return f"{NOT_NEEDED} {other!r}, which has finished"
     return ""
-
-
-def tied_to(track: Track) -> Home:
-    """Members of a group stand in for each other: who of them goes on where is for its kind to say."""
-    is_alone = track.job.member is None
-    return home_at(track.parked_at) if track.tied and is_alone else ()
 
 
 def is_kept(track: Track, job: Job) -> bool:

@@ -183,6 +183,7 @@ def _restored(
     state.notes.update(saved.get("notes", {}))
     for name in saved["kinds"] if "kinds" in saved else groups.names():  # earlier ones did not say
         state.kind(name).restore(state, saved)
+    state._shape_members()
     return state
 
 

@@ -56,7 +56,7 @@ from dovetail.core.entries import (
 from dovetail.core.errors import IllegalEntry
 from dovetail.core.measuring import measure
 from dovetail.core.model import Job, Placement
-from dovetail.core.queue import is_kept, tied_to
+from dovetail.core.queue import is_kept
 from dovetail.core.track import FINISHED, QUEUED, RUNNING, STARTING, SUSPENDED, Phase, Track
 
 
@@ -303,7 +303,7 @@ class State(ClusterChanges):
     def _amended(self, track: Track, job: Job) -> None:
         if (job.group, job.member) != (track.job.group, track.job.member):
             raise IllegalEntry(f"job {job.id!r} cannot change its group at t={self.now:g}")
-        shape, why_never = self._shape_of(job, None, is_kept(track, job), tied_to(track))
+        shape, why_never = self._shape_of(job, None, is_kept(track, job), self._tied_to(track))
         if track.placement is not None and shape is not track.shape:
             raise IllegalEntry(
                 f"job {job.id!r} runs: what it needs cannot change at t={self.now:g}"

@@ -112,6 +112,7 @@ def revive(still: Still, amended: Mapping[JobId, Job] = NOTHING_AMENDED) -> Stat
     state.notes.update(still.notes)
     for name, copies in still.kinds.items():
         state.kind(name).take_up(state, copies)  # a still may be set going more than once
+    state._shape_members()
     return state
 
 

@@ -130,7 +130,7 @@ class StudyTrack:
         self.best: tuple[TrialTrack, Point] | None = None
         self.reached_at = -1.0  # when the target was first reached
         self.rung = ""  # how a trial of it gave way the last time
-        self.group: Final = Group(design.id, KIND, f"study {design.name!r}", design.at_once)
+        self.group: Final = Group(design.id, KIND, f"study {design.name!r}", design.at_once, True)
 
     @property
     def id(self) -> str:
