@@ -83,7 +83,7 @@ def test_every_command_of_the_page_does_what_it_says(cluster: RealCluster, folde
     assert shown == {"count": "Running", "slopes": "Closed"}, done.stdout
     trials = re.search(r"^slopes +Closed +s1 +6 +6 +0 +\S+ +\S+ +(\d+) ", done.stdout, re.M)
     assert trials, done.stdout
-    assert int(trials[1]) >= 6, "its trials did not take turns"
+    assert int(trials[1]) >= 12, "its trials did not take turns"
 
 
 def _quoted(text: str) -> str:
