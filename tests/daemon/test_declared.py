@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from declared_board import Board
 from dovetail.core.entries import Submitted
 from dovetail.daemon.declared import attending
 from dovetail.daemon.service import Service
-from dovetail.worlds.declared import SERVICE, STUDY
+from dovetail.worlds.declared import JOB, SERVICE, STUDY
 from live_box import ME, Box, box
 from waiting import until
 
@@ -150,10 +151,29 @@ def test_no_tenant_can_name_another_or_come_after_its_jobs(tmp_path: Path) -> No
         until(lambda: board.status("theirs", "team-b").phase == "running")
         board.apply("posing", job(tmp_path, tenant="team-b"))
         number = board.status("theirs", "team-b").id
-        board.apply("behind", job(tmp_path, after=[number]))
-        until(lambda: board.status("posing").phase == board.status("behind").phase == "refused")
+        until(lambda: board.status("posing").phase == "refused")
         assert "leave it out" in board.status("posing").why
-        assert board.status("behind").why.startswith(f"there is no job {number},")
+        for way in ("after", "after_any", "after_failed"):
+            board.apply(way, job(tmp_path, **{way: [number]}))
+            until(partial(_is_refused, board, way))
+            assert board.status(way).why.startswith(f"there is no job {number},")
+
+
+def _is_refused(board: Board, name: str) -> bool:
+    return board.status(name).phase == "refused"
+
+
+@pytest.mark.parametrize("kind", [JOB, STUDY])
+@pytest.mark.parametrize("way", ["http://10.0.0.1/admin", "mail:all@example.org"])
+def test_nobody_is_written_to_because_an_object_names_them(
+    tmp_path: Path, kind: str, way: str
+) -> None:
+    """It would be the daemon's own network, and its own mail server."""
+    board = Board()
+    with box(tmp_path / "box", world=board.world()):
+        board.apply("loud", job(tmp_path, "true", notify=["desktop", way]), kind)
+        until(lambda: board.status("loud").phase == "refused")
+        assert f"notify: '{way}' is an address" in board.status("loud").why
 
 
 def test_an_array_is_told_by_how_many_are_in_which_phase(tmp_path: Path) -> None:

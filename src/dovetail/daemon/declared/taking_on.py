@@ -40,6 +40,7 @@ class Desired:
         if declared.known_as:
             return self._recalled(declared, note)
         spec = {"name": declared.name, **declared.spec, "tenant": _tenant(declared)}
+        _check_ways(spec.get("notify"))
         opening = Opening(spec, {}, _WHERE_THE_IMAGE_SAYS)
         if declared.kind == STUDY:
             return note.with_ids(self._studies.open_once(opening, caller, once))
@@ -64,7 +65,7 @@ class Desired:
 
     def _check_others(self, job: JobSpec, caller: Caller) -> None:
         """Nobody finds out about jobs of others by coming after them."""
-        for other in job.after:
+        for other in (*job.after, *job.after_any, *job.after_failed):
             if self._service.owner_of(other) != caller.name:
                 raise NotFound(f"there is no job {other}, after which this one is to come")
 
@@ -124,6 +125,16 @@ class Desired:
 def caller_for(tenant: str) -> Caller:
     """Who may write into a namespace is known to its API server; here it is the tenant who asks."""
     return Caller(os.geteuid(), tenant, admin=False)
+
+
+def _check_ways(notify: Any) -> None:
+    """Who may write objects has not our network, nor our mail server."""
+    for way in notify if isinstance(notify, list) else [notify]:
+        if isinstance(way, str) and ":" in way:
+            raise BadInput(
+                f"notify: {way!r} is an address, and nobody is written to because an object names "
+                "them: say mail or webhook, if the daemon's configuration sets where to"
+            )
 
 
 def _tenant(declared: Declared) -> str:
