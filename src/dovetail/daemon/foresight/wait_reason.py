@@ -97,7 +97,7 @@ def home_text(room: Room, shape: Shape) -> str:
     free = sum([min(room.count[n], gpus) for n, gpus in shape.home])
     if free < shape.gpus:
         return f"{said}; of its {counted(shape.gpus, 'GPU')} {count_free(free)}"
-    return f"{said}; there are GPUs, but not the CPUs or memory that it needs beside"
+    return f"{said}; it lacks CPUs or memory"
 
 
 # ------------------------------------------------------------------------------------- too few nodes
