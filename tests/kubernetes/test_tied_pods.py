@@ -7,6 +7,7 @@ from pathlib import Path
 from counting_jobs import FOREVER, begin, cancel, resume, run_through, suspend
 from dovetail.core.entries import Displaced, Saved, Start
 from dovetail.core.model import JobId
+from dovetail.daemon.foresight.why import why
 from kubernetes_daemon import pods_box
 from real_cluster import RealCluster
 
@@ -24,7 +25,8 @@ def test_one_whose_node_is_full_waits_for_it_and_leaves_the_seat_elsewhere_to_ot
         resume(here, first)
         run_through(here, 5)
         one.stands_still(lambda: run_through(here, 5))
-        assert "can go on only there" in str(here.job(first))
+        text = " ".join(why(here.service, first).text.split())
+        assert "can go on only there; of its 1 GPU none is free" in text
         cancel(here, second, two)
         one.grows()
         cancel(here, first, one)
