@@ -154,7 +154,7 @@ def test_no_tenant_can_name_another_or_come_after_its_jobs(tmp_path: Path) -> No
         until(lambda: board.status("posing").phase == "refused")
         assert "leave it out" in board.status("posing").why
         for way in ("after", "after_any", "after_failed"):
-            board.apply(way, job(tmp_path, **{way: [number]}))
+            board.apply(way, {**job(tmp_path), way: [number]})
             until(partial(_is_refused, board, way))
             assert board.status(way).why.startswith(f"there is no job {number},")
 
