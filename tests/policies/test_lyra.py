@@ -9,7 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chances import CHANCES
-from dovetail.core.entries import NodeJoined, Preempt, Resize, Start, Started, Submitted
+from dovetail.core.entries import (
+    Amended,
+    Cancelled,
+    Finished,
+    Held,
+    NodeJoined,
+    Preempt,
+    Released,
+    Resize,
+    Start,
+    Started,
+    Submitted,
+    Woke,
+)
 from dovetail.core.model import Interruption, Job, JobId, Node, Placement
 from dovetail.core.shape import Shape
 from dovetail.core.state import State
@@ -239,3 +252,26 @@ def test_a_replica_is_never_stopped_and_waits_only_for_others_that_cannot_be(
     assert not stopped & {one.job.id for one in replicas}
     for one in replicas:
         assert run.first_starts[one.job.id] - one.at <= 5.0 + 1e-6
+
+
+def test_replicas_that_wait_are_known_however_they_came_to_wait() -> None:
+    state, lyra = running((job("training", 4), placement((0, 0b1111))), servers=1), Lyra()
+    assert not lyra.decide(state)  # from now on an index follows the replicas
+    state.record(Submitted(1.0, replica("held")))
+    state.record(Held(1.0, JobId("held"), "by its user"))
+    state.record(Submitted(1.0, replica("amended")))
+    state.record(Amended(1.0, replica("amended", 2)))
+    state.record(Submitted(1.0, replica("cancelled")))
+    state.record(Cancelled(2.0, JobId("cancelled")))
+    state.record(Woke(300.0))
+    actions = list(lyra.decide(state))
+    assert [type(action) for action in actions[:2]] == [Preempt, Start]
+    for action in actions:
+        state.record(action)
+    state.settle()
+    assert list(state.running) == [JobId("amended")]
+    state.record(Started(301.0, JobId("amended")))
+    state.record(Released(302.0, JobId("held")))
+    state.record(Finished(303.0, JobId("amended")))
+    started = [own.job_id for own in lyra.decide(state) if isinstance(own, Start)]
+    assert started == [JobId("held")]

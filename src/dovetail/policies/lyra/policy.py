@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
 from typing import Any, ClassVar
 
@@ -16,6 +17,7 @@ from dovetail.core.view import View
 from dovetail.policies.elastic.claims import why_no_more
 from dovetail.policies.lyra.extras import with_extras
 from dovetail.policies.lyra.reclaiming import Reclaiming
+from dovetail.policies.lyra.replicas import ReplicasBy, WaitingReplicas
 from dovetail.policies.placement import consolidated
 from dovetail.policies.queueing import SjfSkip
 from dovetail.policies.rounds import turn
@@ -54,6 +56,10 @@ class Lyra:
             raise AttributeError(name)
         return getattr(self.policy, name)
 
+    @cached_property
+    def _waiting_replicas(self) -> ReplicasBy:
+        return ReplicasBy(self.is_replica)
+
     def is_replica(self, track: Track) -> bool:
         return not track.job.preemptible and track.job.priority >= self.priority
 
@@ -69,16 +75,9 @@ class Lyra:
 
     def _serve(self, view: View) -> tuple[Sequence[Action], Sequence[Wake]]:
         """Start the replicas that wait, and when to take GPUs back for those that cannot yet."""
-        waiting = (
-            [
-                track
-                for track in view.tracks.values()
-                if track.placement is None and not track.barred and self.is_replica(track)
-            ]
-            if view.waiting_count
-            else []
-        )
-        if not waiting:
+        replicas = view.index(self._waiting_replicas)
+        assert isinstance(replicas, WaitingReplicas)
+        if not replicas.tracks:
             return (), ()
         training = [
             track
@@ -87,7 +86,7 @@ class Lyra:
         ]
         reclaiming = Reclaiming(view, self.place, training)
         later = []
-        for track in sorted(waiting, key=lambda own: (-own.job.priority, own.sequence)):
+        for track in replicas.in_order():
             due = self._round_after(track.waiting_since)
             reclaiming.start(track, view.now >= due)
             if view.now < due:
