@@ -47,7 +47,7 @@ class Afs:
             self.left.left_s(claim.track, view) if self.lengths else 1.0 for claim in among.claims
         ]
         given = share_by_tournament(among.gpus, among.claims, left_s)
-        wanted = [(claim.track, n) for claim, n in zip(among.claims, given, strict=True)]
+        wanted = ((claim.track, n) for claim, n in zip(among.claims, given, strict=True))
         actions = seated(view, self.place, smallest_first(wanted))
         return [*actions, *notes]
 
@@ -60,7 +60,7 @@ def share_by_tournament(
 ) -> list[int | None]:
     """How many GPUs each job has; None: not even the fewest it needs."""
     at = [-1] * len(claims)
-    for i in sorted(range(len(claims)), key=lambda i: (left_s[i], i)):
+    for i in sorted(range(len(claims)), key=left_s.__getitem__):
         if claims[i].counts[0] <= gpus:
             at[i] = 0
             gpus -= claims[i].counts[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple, final
 
 from dovetail.core.model import WHOLE_GPU, Seconds
 from dovetail.core.room import Room
@@ -14,12 +14,19 @@ from dovetail.predict.speed import SpeedPredictor
 from dovetail.text.durations import duration_text
 
 
-class CountClaim(NamedTuple):
-    """A job, the numbers of GPUs it may have, ascending, and the speed that it is believed to have."""
+@final
+class CountClaim:
+    """A job, the numbers of GPUs it may have, ascending, and the speed that it is believed to have.
 
-    track: Track
-    counts: Sequence[int]
-    speed: Callable[[int], float]
+    Made for every job in every round: a plain class, as a named tuple takes twice as long.
+    """
+
+    __slots__ = ("counts", "speed", "track")
+
+    def __init__(self, track: Track, counts: Sequence[int], speed: Callable[[int], float]) -> None:
+        self.track: Final = track
+        self.counts: Final = counts
+        self.speed: Final = speed
 
 
 class Shared(NamedTuple):
@@ -36,10 +43,14 @@ def shared(view: View, speeds: SpeedPredictor, round_s: Seconds) -> Shared:
     ever."""
     room, claims, kept = view.room, list[CountClaim](), list[Track]()
     gpus = sum([pool.free for pool in room.pools])
+    where: dict[int, tuple[str, int]] = {}  # by lane, of those that wait: thousands ask alike
     for track in view.tracks.values():
         if track.placement is None:
             if not track.barred:
-                claims.append(claim_of(room, track, speeds))
+                lane = track.shape.lane
+                if lane not in where:
+                    where[lane] = _where(room, track)
+                claims.append(_claim(track, *where[lane], speeds))
         elif track.pinned or _is_new(track, view.now, round_s):
             kept.append(track)
         else:
@@ -56,7 +67,11 @@ def _is_new(track: Track, now: Seconds, round_s: Seconds) -> bool:
 
 
 def claim_of(room: Room, track: Track, speeds: SpeedPredictor) -> CountClaim:
-    job, kind, width = track.job, *_where(room, track)
+    return _claim(track, *_where(room, track), speeds)
+
+
+def _claim(track: Track, kind: str, width: int, speeds: SpeedPredictor) -> CountClaim:
+    job = track.job
 
     def speed(gpus: int) -> float:
         return speeds.speed(job, kind, gpus, job.nodes or -(-gpus // width))
@@ -96,7 +111,7 @@ def counts_of(track: Track, kind: str = "") -> Sequence[int]:
     if options:
         there = {gpus for own, gpus in options if own == kind}
         return sorted(there or {gpus for _, gpus in options})
-    if job.share != WHOLE_GPU or not job.gpus:
+    if (job.min_gpus is None and job.max_gpus is None) or job.share != WHOLE_GPU or not job.gpus:
         return (job.gpus,)
     return range(job.least_gpus, job.most_gpus + 1, max(job.nodes, 1))
 

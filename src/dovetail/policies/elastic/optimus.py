@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
-from typing import Final
+from typing import Final, Protocol, final
 
 from dovetail.core.entries import Action
 from dovetail.core.model import Seconds
@@ -43,9 +43,9 @@ class Optimus(InOrderOfSubmission):
         if not due:
             return notes
         among = shared(view, self.speeds, self.round_s)
-        left_s = [self.left.left_s(claim.track, view) for claim in among.claims]
+        left_s = _LeftWhenAsked(self.left, among.claims, view)
         given = share_out(among.gpus, among.claims, left_s)
-        wanted = [(claim.track, n) for claim, n in zip(among.claims, given, strict=True)]
+        wanted = ((claim.track, n) for claim, n in zip(among.claims, given, strict=True))
         actions = seated(view, self.place, smallest_first(wanted))
         return [*actions, *notes]
 
@@ -53,15 +53,34 @@ class Optimus(InOrderOfSubmission):
         return why_no_more(view, track, self.speeds, self.left.left_s(track, view))
 
 
+class LeftByNumber(Protocol):
+    """What each of some jobs has left."""
+
+    def __getitem__(self, number: int, /) -> Seconds: ...
+
+
+@final
+class _LeftWhenAsked:
+    """Looked up when it is asked for: most jobs wait, and are given no GPUs."""
+
+    def __init__(self, left: LeftPredictor, claims: Sequence[CountClaim], view: View) -> None:
+        self._left: Final = left
+        self._claims: Final = claims
+        self._view: Final = view
+
+    def __getitem__(self, number: int) -> Seconds:
+        return self._left.left_s(self._claims[number].track, self._view)
+
+
 def smallest_first(
-    wanted: Sequence[tuple[Track, int | None]],
+    wanted: Iterable[tuple[Track, int | None]],
 ) -> Sequence[tuple[Track, int | None]]:
-    return sorted(wanted, key=lambda row: row[1] or 0)
+    """Those that have GPUs or are given some."""
+    moving = [row for row in wanted if row[1] is not None or row[0].placement is not None]
+    return sorted(moving, key=lambda row: row[1] or 0)
 
 
-def share_out(
-    gpus: int, claims: Sequence[CountClaim], left_s: Sequence[Seconds]
-) -> list[int | None]:
+def share_out(gpus: int, claims: Sequence[CountClaim], left_s: LeftByNumber) -> list[int | None]:
     """How many GPUs each job has; None: not even the fewest it needs."""
     given: list[int | None] = [None] * len(claims)
     gains: list[tuple[float, int, int]] = []  # below 0, of whom, with how many

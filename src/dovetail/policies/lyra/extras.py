@@ -64,7 +64,8 @@ def _claim(view: View, track: Track, speeds: SpeedPredictor) -> CountClaim:
     """From what it asked for upwards; one that was made smaller for a replica, from what it has."""
     claim = claim_of(view.room, track, speeds)
     least = min(track.job.gpus, _held(track))
-    return claim._replace(counts=[count for count in claim.counts if count >= least])
+    counts = [count for count in claim.counts if count >= least]
+    return CountClaim(claim.track, counts, claim.speed)
 
 
 def _held(track: Track) -> int:
