@@ -263,8 +263,9 @@ class GangMaking(GangClosing):
             is_late = monotonic() > began + _IMAGE_WITHIN_S
             if pod.is_hopeless or (pod.lacks_image and is_late):
                 raise Refused(pod.waits_for)
-        gone = mission.gang.is_lost or any(pod.is_deleted for pod in mission.gang.all_pods())
-        if gone and not mission.gang.is_running:
+        gang = mission.gang
+        gone = gang.is_lost or any(pod.is_deleted for pod in gang.all_pods())
+        if gone and not (gang.is_running or _was_there(gang)):
             raise NoSeat(_DELETED)
 
     def _give_up(self, gang: Gang) -> Steps:
@@ -309,6 +310,13 @@ class GangMaking(GangClosing):
             if not pod.is_over and self._silent_s(pod.node) > _SILENT_FOR_S:
                 log.warning("pod %s is left behind on %s, which is silent", pod.name, pod.node)
                 yield from self._delete(pod, 0)
+
+
+def _was_there(gang: Gang) -> bool:
+    """Somebody else has ended what had begun, such as a suspended pod: its processes may still be there.
+    Its end is told once they are not; nothing is begun beside them."""
+    deleted = [pod for pod in gang.all_pods() if pod.is_deleted]
+    return any(pod.container for pod in (*deleted, *gang.vanished))
 
 
 def _may_have_begun(gang: Gang) -> bool:
