@@ -200,6 +200,20 @@ def test_a_job_whose_pod_cannot_come_up_is_gone_soon_after_it_was_cancelled(
     run_through(here, 3)
 
 
+def test_a_container_that_cannot_be_made_yet_is_waited_for(cluster: RealCluster, here: Box) -> None:
+    """Its kubelet tries again. So it does where two pods make the same folder of a claim at once."""
+    add = {"op": "add", "path": "/spec/containers/0/envFrom"}
+    with changing(cluster, [{**add, "value": [{"secretRef": {"name": "comes-late"}}]}]):
+        job_id = here.submit(["true"])
+        eventually(lambda: "CreateContainerConfigError" in str(pods_of(cluster, job_id)))
+    secrets = "/api/v1/namespaces/default/secrets"
+    cluster.api.create(secrets, {"metadata": {"name": "comes-late"}})
+    try:
+        assert here.wait(job_id)[0]["phase"] == "finished"
+    finally:
+        cluster.api.delete(f"{secrets}/comes-late")
+
+
 def _is_coming(cluster: RealCluster, job_id: str) -> bool:
     """Its kubelet has taken it on, and makes no container."""
     told = [own["status"].get("containerStatuses") or [{}] for own in pods_of(cluster, job_id)]

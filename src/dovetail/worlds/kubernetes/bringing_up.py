@@ -26,7 +26,7 @@ from dovetail.worlds.kubernetes.pods import is_refusal_of_a_seat, pod_name, pod_
 from dovetail.worlds.kubernetes.quotas import is_over_quota
 from dovetail.worlds.local.watching.output import end_of
 
-_IMAGE_WITHIN_S: Final = 30.0
+_TRIED_WITHIN_S: Final = 30.0
 _GONE_WITHIN_S: Final = 60.0
 _SILENT_FOR_S: Final = 60.0  # a node, after the cluster has noticed that it is
 _DELETED: Final = "a pod was deleted before it came up"
@@ -260,8 +260,8 @@ class GangMaking(GangClosing):
                 if is_refusal_of_a_seat(ending):
                     raise NoSeat(ending.failure)
                 raise Refused(ending.failure)
-            is_late = monotonic() > began + _IMAGE_WITHIN_S
-            if pod.is_hopeless or (pod.lacks_image and is_late):
+            is_late = monotonic() > began + _TRIED_WITHIN_S
+            if pod.is_hopeless or (pod.is_tried_again and is_late):
                 raise Refused(pod.waits_for)
         gang = mission.gang
         gone = gang.is_lost or any(pod.is_deleted for pod in gang.all_pods())
@@ -321,8 +321,8 @@ def _was_there(gang: Gang) -> bool:
 
 def _may_have_begun(gang: Gang) -> bool:
     """Then it is not called off but comes up, and gives way as others do: to begin it again would be
-    twice. Where its image is missing it has not. One that is never begun again just ends."""
+    twice. Where its container cannot be made it has not. One that is never begun again just ends."""
     pods, note = gang.all_pods(), gang.note
-    if any(pod.lacks_image or pod.is_hopeless for pod in pods):
+    if any(pod.is_tried_again or pod.is_hopeless for pod in pods):
         return False
     return (note is not None and note.is_made) or any(pod.container for pod in pods)

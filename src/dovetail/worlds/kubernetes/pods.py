@@ -14,14 +14,16 @@ from dovetail.worlds.endings import Ending
 from dovetail.worlds.kubernetes.settings import Settings
 
 CONTAINER: Final = "job"
-# The kubelet says that it will not get better by itself.
-_HOPELESS: Final = (
-    "InvalidImageName",
-    "ErrImageNeverPull",
+# The kubelet says that it will not get better by itself,
+_HOPELESS: Final = ("InvalidImageName", "ErrImageNeverPull")
+# or that it tries again: perhaps in vain, perhaps not, as where two pods make one folder of a claim.
+_TRIED_AGAIN: Final = (
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "RegistryUnavailable",
     "CreateContainerConfigError",
     "CreateContainerError",
 )
-_IMAGE: Final = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable")
 # What a kubelet says of a pod that it does not admit: its seat is taken.
 _NOT_ADMITTED: Final = ("UnexpectedAdmissionError", "OutOf", "NodeAffinity", "Shutdown", "Evicted")
 # Why a pod that ran was ended, by no fault of its own.
@@ -49,7 +51,7 @@ class Pod:
     is_deleted: bool  # somebody wants it gone
     waits_for: str  # what the kubelet says why its container is not there
     is_hopeless: bool
-    lacks_image: bool
+    is_tried_again: bool
     taken_away: str  # why somebody else has ended it, or is about to
     probe: str  # a probe that would kill it while it is suspended; "" as a rule
 
@@ -92,7 +94,7 @@ def pod_of(found: Object, settings: Settings) -> Pod | None:
         "deletionTimestamp" in metadata,
         _joined(reason, waiting.get("message")),
         reason in _HOPELESS,
-        reason in _IMAGE,
+        reason in _TRIED_AGAIN,
         _taken_away(metadata, status, state.get("terminated") or {}),
         _probe(spec),
     )

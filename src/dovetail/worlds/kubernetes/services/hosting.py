@@ -93,7 +93,7 @@ class PodHosting:
 
     def waits_for(self, job_id: JobId) -> str:
         pod = self._pod(job_id)
-        return pod.waits_for if pod is not None and (pod.lacks_image or pod.is_hopeless) else ""
+        return pod.waits_for if pod is not None and (pod.is_tried_again or pod.is_hopeless) else ""
 
     def stranger_at(self, endpoint: Endpoint, uid: int | None) -> str:
         """The address of a pod is its own."""
