@@ -1,0 +1,114 @@
+"""When pods that do not come up are given up, and when their end is waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dovetail.core.model import JobId
+from dovetail.core.state import State
+from dovetail.worlds.agent import Done, Errand, RunId, Work, WorkOutcome
+from dovetail.worlds.kubernetes.bringing_up import Mission
+from dovetail.worlds.kubernetes.client import Api
+from dovetail.worlds.kubernetes.cluster import Cluster
+from dovetail.worlds.kubernetes.config import Access
+from dovetail.worlds.kubernetes.gangs import Gang
+from dovetail.worlds.kubernetes.launch_notes import GangNote
+from dovetail.worlds.kubernetes.pods import Pod, pod_of
+from dovetail.worlds.kubernetes.settings import Settings
+from dovetail.worlds.kubernetes.shelf import PodShelf
+from dovetail.worlds.world import Ground, Order
+
+SETTINGS = Settings(home="0a1b2c3d")
+RUN = RunId(JobId("7"), 1)
+
+
+def _order(job_id: JobId) -> Order:
+    return Order(job_id, ("train",), {}, "/", "ann")
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Cluster]:  # of no server: nobody is asked here
+    ground = Ground(
+        *(State(), lambda: 0.0, lambda: None, _order),
+        *(lambda job_id: None, lambda job_id: {}),
+    )
+    shelf = PodShelf(tmp_path / "runs", tmp_path / "environments", tmp_path / "socket")
+    (tmp_path / "runs" / "7").mkdir(parents=True)
+    made = Cluster(Api(Access("127.0.0.1", 1)), SETTINGS, shelf, ground)
+    made._roster.gang(RUN).keep_note(GangNote("team-a", ("node1",), (1,), is_made=True))
+    yield made
+    made._workers.shutdown(wait=False, cancel_futures=True)
+
+
+def pod(container: str = "", **state: Any) -> Pod:
+    status = {"name": "job", "state": state} | ({"containerID": container} if container else {})
+    found = {
+        "metadata": {"name": "dt-0a1b2c3d-7-1-0-1", "namespace": "team-a", "uid": "one"},
+        "spec": {"schedulerName": "dovetail", "nodeName": "node1"},
+        "status": {"phase": "Pending", "containerStatuses": [status]},
+    }
+    made = pod_of(found, SETTINGS)
+    assert made is not None
+    return made
+
+
+def bring_up(here: Cluster, gang: Gang) -> Iterator[float]:
+    errand = Errand(RUN, Work.BRING_UP, _order(RUN.job_id), (), None, 0, 0)
+    no: Any = lambda: False  # noqa: E731
+    flow = here._flows.bring_up(Mission(gang, errand, [], ("node1",), False, no, no))
+    return iter(flow)
+
+
+def outcome(flow: Iterator[float]) -> WorkOutcome | None:
+    """None: it waits."""
+    try:
+        next(flow)
+    except StopIteration as stop:
+        done: Done = stop.value
+        return done.outcome
+    return None
+
+
+def test_a_pod_that_was_there_and_was_deleted_by_force_is_waited_for(here: Cluster) -> None:
+    gang = here._roster.gang(RUN)
+    for is_gone in (False, True):
+        gang.see(pod("containerd://1", running={}), is_gone)
+    flow = bring_up(here, gang)
+    assert [outcome(flow) for _ in range(3)] == [None] * 3
+    gang.ring_out()  # its processes have ended
+    assert outcome(flow) is WorkOutcome.UP  # how, is told next
+
+
+def test_one_that_never_had_a_container_lines_up_again(here: Cluster) -> None:
+    gang = here._roster.gang(RUN)
+    for is_gone in (False, True):
+        gang.see(pod(waiting={"reason": "ContainerCreating"}), is_gone)
+    flow = bring_up(here, gang)
+    assert [found for found in (outcome(flow) for _ in range(3)) if found] == [WorkOutcome.NO_SEAT]
+    assert gang.note is not None
+    assert gang.note.is_given_up
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_hopeless"),
+    [
+        ("CreateContainerConfigError", False),
+        ("CreateContainerError", False),
+        ("ErrImagePull", False),
+        ("InvalidImageName", True),
+        ("ContainerCreating", None),
+    ],
+)
+def test_what_a_kubelet_tries_again_is_not_given_up_at_once(
+    here: Cluster, reason: str, is_hopeless: bool | None
+) -> None:
+    waits = pod(waiting={"reason": reason, "message": "failed to make a folder"})
+    assert (waits.is_hopeless, waits.is_tried_again) == (is_hopeless is True, is_hopeless is False)
+    gang = here._roster.gang(RUN)
+    gang.see(waits)
+    if not is_hopeless:
+        assert outcome(bring_up(here, gang)) is None
