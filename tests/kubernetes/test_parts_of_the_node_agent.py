@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import subprocess
@@ -14,10 +15,13 @@ from typing import Any
 import pytest
 
 from dovetail.core.errors import BadInput
+from dovetail.worlds.kubernetes.client import Api
+from dovetail.worlds.kubernetes.config import Access
 from dovetail.worlds.kubernetes.node_agent import report_file
 from dovetail.worlds.kubernetes.node_agent.containers import Container, ControlGroups
 from dovetail.worlds.kubernetes.node_agent.orders import AgentAnswer, AgentOrder
 from dovetail.worlds.kubernetes.node_agent.pods import HeldPod
+from dovetail.worlds.kubernetes.node_agent.rounds import NodeAgent, NodeFolders
 from dovetail.worlds.local import machine
 from dovetail.worlds.shortage import at_once
 
@@ -150,6 +154,29 @@ def test_bytes_that_are_no_text_count_as_they_do_in_the_file(tmp_path: Path) -> 
     (tmp_path / report_file.REPORTS).write_bytes(b'{"a": "\xff\xfe\xe2\x82"}\n')
     end, text = report_file.read_after(tmp_path, 0)
     assert end == len(text.encode()) == 14
+
+
+@pytest.mark.parametrize("sign", ["\x01", "<", "é", '"', "x"])
+def test_no_pods_make_the_status_of_a_node_larger_than_its_api_server_takes(
+    tmp_path: Path, sign: str
+) -> None:
+    """Some signs are six bytes there. All pods have their turn all the same."""
+    folders = NodeFolders(tmp_path, tmp_path, tmp_path / "notes")
+    agent = NodeAgent(Api(Access("127.0.0.1", 1)), "system", "node1", folders)
+    for i in range(16):
+        order = AgentOrder.from_row({**ROW, "uid": f"{i:02}{UID[2:]}"})
+        pod = agent._pods[order.uid] = HeldPod(order, ControlGroups(tmp_path), tmp_path, tmp_path)
+        pod.shared.mkdir(parents=True)
+        _write(pod.shared, f"{sign * 999}\n" * 100)
+    heard = set()
+    for _ in range(16):
+        rows = agent._rows()
+        text = json.dumps(rows, ensure_ascii=False)
+        for odd in "<>&":
+            text = text.replace(odd, "\\u003c")  # as Go's encoder has them
+        assert len(text.encode()) < 1_000_000  # 1.5 MiB are too much
+        heard |= {row["uid"] for row in rows if "reports" in row}
+    assert len(heard) == 16
 
 
 def test_a_link_or_a_pipe_in_place_of_the_reports_is_not_read(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
@@ -144,15 +145,17 @@ class HeldPod:
             return orders.ENDED
         return orders.SUSPENDED if container.is_frozen() else orders.RUNNING
 
-    def row(self, report_bytes: int) -> dict[str, Any]:
-        """Its part of the status, with at most so many bytes of reports. Whoever has ended has written
-        all of them: so its state comes first."""
+    def row(self, room: int) -> dict[str, Any]:
+        """Its part of the status, with reports if there is so much room for them. Whoever has ended has
+        written all of them: so its state comes first."""
         if self.rests():
-            return {**self._row, **self.slow_facts}
+            row = {**self._row, **self.slow_facts}
+            if weight_of(row) > room:
+                del row["reports"]  # in the next turn
+            return row
         answer = self.answer  # of a worker: state and reports are not older than it
         state, upto = self.state(), self.order.reports_upto
-        most = min(report_bytes, report_file.MOST_BYTES)
-        end, text = report_file.read_after(self.shared, upto, most)
+        end, text = report_file.read_within(self.shared, upto, room)
         row = {"uid": self.order.uid, "state": state, **answer.as_row()}
         if end > upto:
             row["reports"] = {"from": upto, "to": end, "text": text}
@@ -184,3 +187,8 @@ class HeldPod:
         """What is noted of a container that is still there stays: it may be wanted again."""
         if self.process_group() is None:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def weight_of(row: Mapping[str, Any]) -> int:
+    """Of its reports."""
+    return report_file.weight(row["reports"]["text"]) if "reports" in row else 0

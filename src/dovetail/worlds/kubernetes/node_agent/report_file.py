@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final
@@ -11,6 +12,9 @@ from dovetail.worlds.shortage import at_once
 
 REPORTS, STOP_FILE = "reports.jsonl", "stop"
 MOST_BYTES: Final = 1 << 16  # of one pod, in one piece
+_MOST_A_SIGN: Final = 6
+_LONG: Final = re.compile("[\\x00-\\x1f<>&\\u2028\\u2029]")  # as an API server has them: \\u003c
+_QUOTED: Final = re.compile(r'["\\]')
 _LOOK_BYTES: Final = 1 << 20  # for the end of a line that is too long
 
 
@@ -30,6 +34,20 @@ def read_after(folder: Path, upto: int, most: int = MOST_BYTES) -> tuple[int, st
             return upto, ""
     except OSError:
         return upto, ""  # none yet, or not now
+
+
+def read_within(folder: Path, upto: int, room: int) -> tuple[int, str]:
+    """As much of it as takes that much room in an object of the API server."""
+    end, text = read_after(folder, upto, min(room, MOST_BYTES))
+    if weight(text) > room:
+        end, text = read_after(folder, upto, min(room // _MOST_A_SIGN, MOST_BYTES))
+    return end, text
+
+
+def weight(text: str) -> int:
+    """Its bytes there, at most: some signs are written as six."""
+    signs = len(text) if text.isascii() else len(text.encode())
+    return signs + (_MOST_A_SIGN - 1) * len(_LONG.findall(text)) + len(_QUOTED.findall(text))
 
 
 def size(path: str) -> int:

@@ -24,7 +24,7 @@ from dovetail.version import version
 from dovetail.worlds.kubernetes.client import Api, ApiError, Unreachable
 from dovetail.worlds.kubernetes.node_agent.containers import ControlGroups
 from dovetail.worlds.kubernetes.node_agent.orders import AgentAnswer, AgentOrder
-from dovetail.worlds.kubernetes.node_agent.pods import HeldPod
+from dovetail.worlds.kubernetes.node_agent.pods import HeldPod, weight_of
 from dovetail.worlds.kubernetes.watching import Watch
 from dovetail.worlds.local import machine
 from dovetail.worlds.local.keeper import proc
@@ -209,7 +209,7 @@ class NodeAgent:
         rows, left = [], _REPORT_BYTES
         for i in range(len(pods)):
             row = pods[(i + self._turn) % len(pods)].row(left)
-            left -= len(row.get("reports", {}).get("text", ""))
+            left -= weight_of(row)
             rows.append(row)
         return sorted(rows, key=lambda row: str(row["uid"]))
 
