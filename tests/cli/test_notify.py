@@ -323,6 +323,7 @@ def test_who_would_not_be_told_is_said_when_a_job_is_handed_in(
         "#!/bin/sh\n#SBATCH --gres=gpu:1 --mail-type=END --mail-user=ann@example.org\ntrue\n"
     )
     mail = f"notify.mail.server is not set in {settings} and this machine has no sendmail"
+    missing = "notify-send is not installed here (on Debian: apt-get install libnotify-bin)"
     for words, told in (
         (("--notify", "mail", "--", "true"), f"mail: {mail}"),
         ((str(script),), f"mail:ann@example.org: {mail}"),
@@ -330,7 +331,7 @@ def test_who_would_not_be_told_is_said_when_a_job_is_handed_in(
             ("--notify", "command", "--", "true"),
             f"command: notify.command is not set in {settings}",
         ),
-        (("--notify", "desktop", "--", "true"), "desktop: notify-send is not installed here"),
+        (("--notify", "desktop", "--", "true"), f"desktop: {missing}"),
     ):
         said = box("submit", *words, XDG_CONFIG_HOME=str(config), PATH="/nowhere")
         assert said.code == 0

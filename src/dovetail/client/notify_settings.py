@@ -45,7 +45,7 @@ def _trouble_of(way: str, settings: NotifySettings) -> str:
     if way == COMMAND and not settings.command:
         return _unset("command")
     if way == DESKTOP and shutil.which("notify-send") is None:
-        return "notify-send is not installed here"
+        return "notify-send is not installed here (on Debian: apt-get install libnotify-bin)"
     return ""
 
 
