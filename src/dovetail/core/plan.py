@@ -7,9 +7,9 @@ from typing import Final, TypeAlias, final
 
 from dovetail.core.entries import Action, Preempt, Resize, Start
 from dovetail.core.errors import IllegalEntry
-from dovetail.core.model import Job, JobId, Placement
+from dovetail.core.model import Job, JobId, Placement, joined
 from dovetail.core.room import Room
-from dovetail.core.shape import Shape, home_at
+from dovetail.core.shape import Home, Shape, home_at
 from dovetail.core.track import Track
 from dovetail.core.view import View
 
@@ -46,7 +46,7 @@ class Plan:
             return self._place(self.room, shape)
         home = home_at(track.home) if track.parked_at is not None else ()
         # Elsewhere a suspended job could go on only with what it has saved.
-        found = self.room.at_home(home, shape) if home else None
+        found = at_home(self.room, home, shape) if home else None
         return found or self._place(self.room, shape.full)
 
     def start(self, track: Track) -> bool:
@@ -152,6 +152,17 @@ class Plan:
     def net_stops(self) -> int:
         """How many more jobs wait after this plan than before; negative if fewer."""
         return len(self._stop_at) - len(self.started)
+
+
+def at_home(room: Room, home: Home, shape: Shape) -> Placement | None:
+    """On these nodes, and so many GPUs of each, if there is room for the shape."""
+    parts: list[Placement] = []
+    for n, gpus in home:
+        if not room.open[n] or room.count[n] < gpus:
+            return None
+        parts.append(room.first_gpus(n, gpus))
+    placement = parts[0] if len(parts) == 1 else joined(parts)
+    return placement if room.allows(placement, shape) else None
 
 
 def _step(action: Action) -> int:

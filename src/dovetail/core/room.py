@@ -14,8 +14,8 @@ from typing import final
 from dovetail.core.closings import Closings
 from dovetail.core.errors import IllegalEntry
 from dovetail.core.inventory import ROUNDING, Pool, levels
-from dovetail.core.model import WHOLE_GPU, Placement, Slice, joined
-from dovetail.core.shape import Home, Shape
+from dovetail.core.model import WHOLE_GPU, Placement, Slice
+from dovetail.core.shape import Shape
 from dovetail.core.track import KeptHost
 
 
@@ -103,16 +103,6 @@ class Room(Closings):
         if placement is None:
             placement = kept[mask] = Placement((Slice(n, mask),))
         return placement
-
-    def at_home(self, home: Home, shape: Shape) -> Placement | None:
-        """On these nodes, and so many GPUs of each, if there is room for the shape."""
-        parts: list[Placement] = []
-        for n, gpus in home:
-            if not self.open[n] or self.count[n] < gpus:
-                return None
-            parts.append(self.first_gpus(n, gpus))
-        placement = parts[0] if len(parts) == 1 else joined(parts)
-        return placement if self.allows(placement, shape) else None
 
     # ---------------------------------------------------------------------------- taking and giving
 

@@ -26,10 +26,9 @@ from dovetail.core.orders import (
     heappush,
 )
 from dovetail.core.plan import Place, Plan
-from dovetail.core.shape import Home
 from dovetail.core.track import Track
 from dovetail.core.view import View
-from dovetail.policies.victims import Victims, place_in_order
+from dovetail.policies.victims import Victims, is_on, place_in_order, really_needed
 
 AT_ONCE: Final = 256  # jobs that a decision starts at most
 
@@ -313,7 +312,7 @@ class ListScheduler:
         hosts = FreedHosts(view.room, victims.pool, shape) if whole else None
         while (worst := self._victim(view, victims, row, number)) is not None:
             number += 1
-            if shape.home and not _is_on(worst[4], shape.home):
+            if shape.home and not is_on(worst[4], shape.home):
                 continue
             found.append(worst)
             if hosts is not None:
@@ -351,7 +350,7 @@ class ListScheduler:
             if promised >= wanted:
                 surplus, needed = promised - wanted, found
                 if surplus > 0 and number > 1:
-                    needed = _needed(found, surplus, Freed(view.room))
+                    needed = really_needed(found, surplus, Freed(view.room))
                 if _starts_instead(plan, row[3], needed):
                     return needed
         victims.within_reach = promised
@@ -374,7 +373,7 @@ class ListScheduler:
             found.sort(key=lambda victim: place_in_order(victim, view.now))
             surplus, needed = promised - wanted, found
             if len(found) > 1 and (surplus > 0 or victims.shares_before(found[-1], view.now)):
-                needed = _needed(found, surplus, freed)
+                needed = really_needed(found, surplus, freed)
             if _starts_instead(plan, row[3], needed):
                 return needed
         victims.within_reach = promised
@@ -427,13 +426,6 @@ class ListScheduler:
         return [*plan.actions, Wake(at)] if at < inf else plan.actions
 
 
-def _is_on(track: Track, home: Home) -> bool:
-    """Has it something of one of these nodes?"""
-    assert track.placement is not None
-    nodes = [n for n, _ in home]
-    return any([n in nodes for n, _ in track.placement.slices])
-
-
 def _starts_instead(plan: Plan, track: Track, stopped: list[RunningRow]) -> bool:
     """Start the job where these are stopped; if there is no place all the same, they stay."""
     for victim in stopped:
@@ -445,17 +437,3 @@ def _starts_instead(plan: Plan, track: Track, stopped: list[RunningRow]) -> bool
     for victim in stopped:
         plan.keep(victim[4])
     return False
-
-
-def _needed(found: list[RunningRow], surplus: float, freed: Freed) -> list[RunningRow]:
-    """Of the worst running jobs those whose GPUs are really needed: the better of them are spared
-    first, as long as enough remains."""
-    needed = [found[-1]]
-    for row in reversed(found[:-1]):
-        lost = freed.loses(row[4])
-        if lost <= surplus:
-            surplus -= lost
-            freed.remove(row[4])
-        else:
-            needed.append(row)
-    return needed

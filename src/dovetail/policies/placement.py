@@ -7,7 +7,7 @@ from itertools import islice
 
 from dovetail.core.inventory import ROUNDING, Pool
 from dovetail.core.model import WHOLE_GPU, Placement, Slice, joined
-from dovetail.core.plan import Place
+from dovetail.core.plan import Place, at_home
 from dovetail.core.room import PlaceSearch, Room
 from dovetail.core.shape import Shape
 
@@ -261,7 +261,7 @@ def _with_free(pool: Pool, count: int) -> int:
 
 def _place_special(room: Room, shape: Shape, split: _Split) -> Placement | None:
     if shape.home:
-        return room.at_home(shape.home, shape)
+        return at_home(room, shape.home, shape)
     if shape.nodes:
         return _place_over_nodes(room, shape, split)
     if not shape.gpus:

@@ -6,11 +6,12 @@ from collections.abc import Collection
 from math import inf
 from typing import Final, final
 
+from dovetail.core.freed import Freed
 from dovetail.core.inventory import ROUNDING, Pool
 from dovetail.core.model import WHOLE_GPU, Seconds
 from dovetail.core.orders import KeyOrder, RunningRow
 from dovetail.core.room import Room, most_beside
-from dovetail.core.shape import Shape
+from dovetail.core.shape import Home, Shape
 from dovetail.core.track import Track
 from dovetail.policies.bundles import Bundles
 
@@ -270,3 +271,24 @@ def _parts_ask_no_less(shape: Shape, other: Shape) -> bool:
 def place_in_order(row: RunningRow, now: Seconds) -> tuple[float, float, float, int]:
     """Smaller gives way first; as `KeyOrder.worst` has it."""
     return row[0] - row[5] * now, row[0], row[1], row[2]
+
+
+def is_on(track: Track, home: Home) -> bool:
+    """Has it something of one of these nodes?"""
+    assert track.placement is not None
+    nodes = [n for n, _ in home]
+    return any([n in nodes for n, _ in track.placement.slices])
+
+
+def really_needed(found: list[RunningRow], surplus: float, freed: Freed) -> list[RunningRow]:
+    """Of the worst running jobs those whose GPUs are really needed: the better of them are spared
+    first, as long as enough remains."""
+    needed = [found[-1]]
+    for row in reversed(found[:-1]):
+        lost = freed.loses(row[4])
+        if lost <= surplus:
+            surplus -= lost
+            freed.remove(row[4])
+        else:
+            needed.append(row)
+    return needed
