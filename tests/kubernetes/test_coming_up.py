@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from dovetail.core.model import JobId
 from dovetail.core.state import State
 from dovetail.worlds.agent import Done, Errand, RunId, Work, WorkOutcome
+from dovetail.worlds.kubernetes import bringing_up
 from dovetail.worlds.kubernetes.bringing_up import Mission
 from dovetail.worlds.kubernetes.client import Api
 from dovetail.worlds.kubernetes.cluster import Cluster
@@ -57,19 +59,19 @@ def pod(container: str = "", **state: Any) -> Pod:
 
 
 def bring_up(here: Cluster, gang: Gang) -> Iterator[float]:
-    errand = Errand(RUN, Work.BRING_UP, _order(RUN.job_id), (), None, 0, 0)
+    errand = Errand(gang.run, Work.BRING_UP, _order(RUN.job_id), (), None, 0, 0)
     no: Any = lambda: False  # noqa: E731
     flow = here._flows.bring_up(Mission(gang, errand, [], ("node1",), False, no, no))
     return iter(flow)
 
 
 def outcome(flow: Iterator[float]) -> WorkOutcome | None:
-    """None: it waits."""
+    """None: it waits, or was over before."""
     try:
         next(flow)
     except StopIteration as stop:
-        done: Done = stop.value
-        return done.outcome
+        done: Done | None = stop.value
+        return None if done is None else done.outcome
     return None
 
 
@@ -91,6 +93,29 @@ def test_one_that_never_had_a_container_lines_up_again(here: Cluster) -> None:
     assert [found for found in (outcome(flow) for _ in range(3)) if found] == [WorkOutcome.NO_SEAT]
     assert gang.note is not None
     assert gang.note.is_given_up
+
+
+@pytest.mark.parametrize(
+    ("late", "number", "comes_of_it"),
+    [
+        (0, 1, WorkOutcome.NO_SEAT),
+        (2, 1, WorkOutcome.NOT_STARTED),
+        (2, 2, WorkOutcome.NO_SEAT),  # it has run before: there is something to lose
+    ],
+)
+def test_one_that_never_comes_up_in_time_does_not_hold_its_gpus_for_ever(
+    here: Cluster, late: int, number: int, comes_of_it: WorkOutcome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RunId(RUN.job_id, number)
+    gang = here._roster.gang(run)
+    gang.keep_note(GangNote("team-a", ("node1",), (1,), is_made=True, late=late))
+    flow = bring_up(here, gang)
+    assert outcome(flow) is None
+    monkeypatch.setattr(bringing_up, "monotonic", lambda: monotonic() + SETTINGS.start_within_s)
+    found = [own for own in (outcome(flow) for _ in range(3)) if own]
+    assert found[0] is comes_of_it
+    assert gang.note is not None
+    assert gang.note.late == late + 1
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from dovetail.worlds.kubernetes.quotas import is_over_quota
 from dovetail.worlds.local.watching.output import end_of
 
 _TRIED_WITHIN_S: Final = 30.0
+_MOST_LATE: Final = 3  # attempts at the first launch of a job
 _GONE_WITHIN_S: Final = 60.0
 _SILENT_FOR_S: Final = 60.0  # a node, after the cluster has noticed that it is
 _DELETED: Final = "a pod was deleted before it came up"
@@ -43,6 +44,10 @@ class Refused(DovetailError):
 
 class NoSeat(DovetailError):
     """What was given is taken, or did not come up in time: not now."""
+
+
+class TooLate(NoSeat):
+    """It did not come up in time."""
 
 
 class OverQuota(DovetailError):
@@ -81,7 +86,11 @@ class GangMaking(GangClosing):
         try:
             yield from steps
         except NoSeat as error:
+            is_stuck = self._is_stuck(gang) if isinstance(error, TooLate) else False
             yield from self._give_up(gang)
+            if is_stuck:
+                trouble = f"{error}; {_MOST_LATE} times, and it has never run"
+                return Done(job_id, WorkOutcome.NOT_STARTED, trouble=trouble)
             yield monotonic() + TRY_AGAIN_S  # who would start it again at once shall not
             return Done(job_id, WorkOutcome.NO_SEAT, trouble=str(error))
         except OverQuota as error:
@@ -96,6 +105,15 @@ class GangMaking(GangClosing):
             yield from self._give_up(gang)
             return Done(job_id, WorkOutcome.NOT_STARTED, trouble=str(error))
         return Done(job_id, WorkOutcome.UP)
+
+    @staticmethod
+    def _is_stuck(gang: Gang) -> bool:
+        """Once more it is late: will it hold its GPUs in vain for ever? Not told of one that has run: it
+        has something to lose."""
+        assert gang.note is not None
+        note = replace(gang.note, late=gang.note.late + 1)
+        gang.keep_note(note)
+        return note.late >= _MOST_LATE and gang.run.number == 1 and not note.is_moved
 
     def _make(self, mission: Mission) -> Steps:
         gang, until = mission.gang, monotonic() + self._settings.start_within_s
@@ -160,6 +178,7 @@ class GangMaking(GangClosing):
             tuple(plan.mask for plan in mission.plans),
             mission.errand.order.grace_s,
             1 if old is None else old.attempt + 1,
+            late=0 if old is None else old.late,
             is_moved=old is not None and old.is_moved,
             log_from=log_from,
             reports_from=reports_from,
@@ -248,7 +267,7 @@ class GangMaking(GangClosing):
         if monotonic() >= until:
             within = f"its pods did not come up within {self._settings.start_within_s:g} s"
             waits = (pod.waits_for for pod in mission.gang.all_pods() if pod.waits_for)
-            raise NoSeat(": ".join((within, *list(waits)[:1])))
+            raise TooLate(": ".join((within, *list(waits)[:1])))
 
     def _check(self, mission: Mission, until: float) -> None:
         """Is there still hope for its pods?"""

@@ -38,6 +38,7 @@ class GangNote:
     attempt: int = 1
     is_made: bool = False  # all its pods were created and bound
     is_given_up: bool = False  # they were not, and never will be: the next attempt has other names
+    late: int = 0  # attempts that did not come up in time
     is_moved: bool = False  # pods before these have saved what these go on with
     log_from: int = 0  # its output begins there in the job's log
     reports_from: int = 0  # and its reports in the job's
