@@ -52,7 +52,7 @@ def simulated(day: DayAsked) -> Shares:
     streams = [
         [Request(at, name, at + day.slo_s) for at in times] for name, times in day.due.items()
     ]
-    found = simulate(scene, "static", merged(streams))
+    found = simulate(scene, "gateway", merged(streams))
     held, every = found.gpu_hours * 3600, day.slots * (found.ended - found.began)
     trained = found.floor.trained_s if found.floor is not None else 0.0
     tallies = {name: found.tally.by_service[name] for name in day.due}

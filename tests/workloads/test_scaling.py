@@ -47,8 +47,15 @@ def test_the_reason_names_what_the_need_rests_on() -> None:
         "0.14 requests in work need 0.2",
         "2 requests waiting need 2.9",
         "1.4 requests in work and 0.7 waiting need 3.0",
-        "10 requests a second at 70 ms and 0.7 waiting need 2.0",
+        "10 requests a second at 70 ms and 0.7 waiting need 1.1",
     ]
+
+
+def test_who_waits_counts_as_if_it_came_this_second() -> None:
+    """40 at once of 50 ms are 2 in work for a second, not 40; 40 of a minute are 40."""
+    rule = make_rule("reactive:target=1")
+    assert rule.wanted(load(10.0, 0.05, queued=40.0), DESIGN).replicas == 3
+    assert rule.wanted(load(10.0, 60.0, in_flight=5.0, queued=40.0), DESIGN).replicas == 640
 
 
 def test_one_more_is_added_while_answers_are_later_than_the_slo() -> None:

@@ -38,7 +38,7 @@ async def serve(
 ) -> None:
     bounds = settings.bounds
     asyncio.get_running_loop().set_exception_handler(FewTroubles())
-    meter = LoadMeter(settings.slo_s, asyncio.get_running_loop().time())
+    meter = LoadMeter(settings.slo_s, asyncio.get_running_loop().time(), settings.percentile)
     pool = ReplicaPool(settings.service, bounds, meter)
     passing = Passing(settings.service, pool, meter, bounds)
     gate = TokenGate() if settings.network else None

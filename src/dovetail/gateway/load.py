@@ -29,25 +29,35 @@ class LoadSummary:
     most_at_once: int  # requests that were there at the same time, those that waited too
     in_flight: int
     queued: int
+    tail_s: float = 0.0  # at the percentile of the SLO
+    mean_in_flight: float = 0.0  # over these seconds; gateways of before do not say the last two
 
 
 class LoadMeter:
     """Counts; `summary` starts anew."""
 
-    def __init__(self, slo_s: float | None, now: float) -> None:
+    def __init__(self, slo_s: float | None, now: float, percentile: float = 99.0) -> None:
         self._slo_s: Final = slo_s
+        self._part: Final = percentile / 100
         self._chance: Final = Random(0)
         self._latencies: Final[list[float]] = []
         self.in_flight = 0
         self.queued = 0
+        self._changed_at = now  # the number in flight
         self._begin(now)
 
     def _begin(self, now: float) -> None:
         self._since = now
         self._arrived = self._answered = self._failed = self._refused = self._late = 0
-        self._total_s = self._service_s = 0.0
+        self._total_s = self._service_s = self._held_s = 0.0
         self._latencies.clear()
         self._most = self.in_flight + self.queued
+
+    def work(self, change: int, now: float) -> None:
+        """So many more, or fewer, are with replicas."""
+        self._held_s += self.in_flight * (now - self._changed_at)
+        self._changed_at = now
+        self.in_flight += change
 
     def arrive(self) -> None:
         self._arrived += 1
@@ -77,8 +87,10 @@ class LoadMeter:
 
     def summary(self, now: float) -> LoadSummary:
         ordered, answered = sorted(self._latencies), max(self._answered, 1)
+        self.work(0, now)
+        seconds = now - self._since
         found = LoadSummary(
-            seconds=now - self._since,
+            seconds=seconds,
             arrived=self._arrived,
             answered=self._answered,
             failed=self._failed,
@@ -91,6 +103,8 @@ class LoadMeter:
             most_at_once=self._most,
             in_flight=self.in_flight,
             queued=self.queued,
+            tail_s=quantile(ordered, self._part),
+            mean_in_flight=self._held_s / seconds if seconds > 0 else float(self.in_flight),
         )
         self._begin(now)
         return found

@@ -143,7 +143,7 @@ class ReplicaPool:
 
     def give_back(self, replica: Replica) -> None:
         replica.in_flight -= 1
-        self._meter.in_flight -= 1
+        self._meter.work(-1, asyncio.get_running_loop().time())
         self._hand_on()
 
     def rest(self, replica: Replica) -> None:
@@ -170,7 +170,7 @@ class ReplicaPool:
 
     def _taken(self, replica: Replica) -> Replica:
         replica.in_flight += 1
-        self._meter.in_flight += 1
+        self._meter.work(1, asyncio.get_running_loop().time())
         self._meter.now_there()
         return replica
 

@@ -78,6 +78,9 @@ class Fleet:
             own.stage in (ServerStage.STARTING, ServerStage.READY) for own in self.servers[group]
         )
 
+    def ready(self, group: str) -> int:
+        return sum(own.stage is ServerStage.READY for own in self.servers[group])
+
     def asleep(self, group: str) -> int:
         return sum(own.stage is ServerStage.ASLEEP for own in self.servers[group])
 

@@ -32,6 +32,9 @@ class ServingSite:
         self.tally = tally
         self.price = price  # of a GPU-hour, by kind
         self.controller: Controller  # set before anything happens
+        self.nobody_ready: Callable[[str], None] = lambda group: (
+            None
+        )  # somebody waits, no server is
         self._is_slowed = any(own.sensitivity for own in fleet.services.values())
 
     def start(self, server: Server, batch: Any, seconds: float) -> None:
@@ -70,8 +73,9 @@ class ServingSite:
     def _ended(self, server: Server) -> None:
         if server.ends != self.engine.now:  # it was preempted meanwhile
             return
+        server.ends = inf  # one that was preempted may have begun, and would end, at the same times
         self.controller.done(server)
-        if server.stage is ServerStage.DRAINING and server.batch is None:
+        if server.batch is None and server.stage is ServerStage.DRAINING:
             self.fleet.drained(server)
 
 

@@ -46,6 +46,7 @@ class GatewaySettings:
     controller: str = ""
     network: str = ""  # how it was opened to other machines, who then show a token; "": it is not
     tls: tuple[str, str] | None = None  # files of a certificate and its key
+    percentile: float = 99.0  # of the answers that should keep the SLO
 
     def text(self) -> str:
         return json.dumps(asdict(self))

@@ -42,6 +42,7 @@ class GatewayOrder:
     port: int  # of its address
     tenant: str = ""  # whose it is; on Kubernetes its namespace
     slo_s: float | None = None
+    percentile: float = 99.0  # of the answers that should keep it
     bounds: GatewayBounds = GatewayBounds()
     account_of: Callable[[], UserAccount | None] = lambda: None  # None: the daemon's own user
     host: str = "127.0.0.1"  # of its address, where a world is a machine

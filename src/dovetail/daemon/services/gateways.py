@@ -6,7 +6,7 @@ import json
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any, Final
 
 from dovetail.gateway.load import LoadSummary
@@ -15,7 +15,7 @@ from dovetail.worlds.hosting import GatewayDoor, GatewayLost
 _SEND_WITHIN_S = 20.0
 _MOST_BYTES = 1 << 20
 _MOST = 1e15  # of anything
-_OF_A_LOAD: Final = {own.name for own in fields(LoadSummary)}
+_OF_A_LOAD: Final = {own.name for own in fields(LoadSummary) if own.default is MISSING}
 
 
 class GatewayLine:

@@ -23,7 +23,6 @@ from dovetail.daemon.services.gateways import GatewayLine
 from dovetail.daemon.services.health import HealthWatch
 from dovetail.daemon.services.network import GatewayNetwork
 from dovetail.daemon.services.own_sleep import OwnSleep
-from dovetail.daemon.services.recent_load import RecentLoad
 from dovetail.daemon.services.scene import IS_PAUSED, LastWords, SeenReplica, ServiceScene, scene_of
 from dovetail.daemon.services.slo_trouble import slo_trouble
 from dovetail.daemon.services.variants import VariantWish, live_variants
@@ -33,6 +32,7 @@ from dovetail.gateway.replicas import DRAINING, READY
 from dovetail.jobfiles.service_model import ServiceSpec, ways_of
 from dovetail.serving.scaling_rules import make_rule
 from dovetail.workloads.service.entries import ServiceLoaded, ServiceScaled
+from dovetail.workloads.service.recent_load import RecentLoad
 from dovetail.workloads.service.scaling import SeenLoad, Wish
 from dovetail.workloads.service.steady import SteadyWish
 from dovetail.workloads.service.track import SICK
@@ -188,7 +188,7 @@ class ServiceKeeper:
 
     def seen(self, scene: ServiceScene) -> SeenLoad:
         awake = sum(self.is_ready(own) for own in scene.replicas)
-        return self.load.seen(awake, self._ready_in_s(scene), scene.displaced)
+        return self.load.seen(monotonic(), awake, self._ready_in_s(scene), scene.displaced)
 
     def _ready_in_s(self, scene: ServiceScene) -> Seconds:
         """Until one more answers."""
@@ -210,7 +210,7 @@ class ServiceKeeper:
         if "waiting" in row:
             self.load.waiting = max(row["waiting"], 1)
         if "load" in row:
-            self.load.add(row["load"])
+            self.load.add(row["load"], monotonic())
         if isinstance(self._wish, VariantWish):
             variants = {str(own.number): own.variant for own in self.scene.replicas}
             self._wish.hear(row.get("took", {}), variants)

@@ -80,6 +80,7 @@ def gateway_of(
         port=design.port,
         tenant=design.tenant,
         slo_s=design.slo_s,
+        percentile=design.percentile,
         bounds=GatewayBounds(
             queue=spec.queue,
             queue_s=spec.queue_s,

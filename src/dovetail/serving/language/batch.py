@@ -75,17 +75,18 @@ class Batch:
             heappop(ends)
         return ends[0][0] - self.step
 
-    def advance(self, steps: int) -> None:
-        """All that decode have made so many tokens, and taken blocks for them."""
-        self.take(self.kv.taken_by(steps, self.step))
-        self.step += steps
-        self.held += steps * self.kv.decoding
+    def advance(self, steps: int) -> list[Sequence]:
+        """All that decode have made so many tokens, and taken blocks for them. Those that have made
+        their last one leave."""
+        kv, ends = self.kv, self._ends
+        if blocks := kv.taken_by(steps, self.step):
+            self.take(blocks)
+        self.step = step = self.step + steps
+        self.held += steps * kv.decoding
+        return self._pop_finished() if ends and ends[0][0] <= step else []
 
-    def pop_finished(self) -> list[Sequence]:
-        """Those that have made their last token leave."""
-        ends, finished = self._ends, list[Sequence]()
-        if not ends or ends[0][0] > self.step:
-            return finished
+    def _pop_finished(self) -> list[Sequence]:
+        ends, finished = self._ends, []
         while ends and ends[0][0] <= self.step:
             step, number, sequence = heappop(ends)
             if sequence.decoding and sequence.ends == step:

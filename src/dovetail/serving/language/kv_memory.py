@@ -61,11 +61,17 @@ class KvMemory:
 
     def taken_by(self, steps: int, step: int) -> int:
         """Blocks that so many steps take, beginning with that one."""
+        growing = self._growing
+        width = len(growing)
         if steps == 1:
-            return self.taken_at(step)
-        width = self._size.block_tokens
+            return growing[-step % width]
         whole, rest = divmod(steps, width)
-        part = sum([self._growing[-(step + i) % width] for i in range(rest)])
+        last = -step % width  # the phase of the first of them; the others come before it
+        first = last - rest + 1
+        if first >= 0:
+            part = sum(growing[first : last + 1])
+        else:
+            part = sum(growing[: last + 1]) + sum(growing[first:])
         return whole * self.decoding + part
 
     def steps_that_fit(self, most: int, step: int, reclaimable: int = 0) -> int:

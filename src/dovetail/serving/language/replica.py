@@ -39,12 +39,13 @@ class LanguageReplica:
             "_model",
             "_more_s",
         ),
-        *("_partly", "_rule", "_steps", "_swapped", "_waiting", "ends_s", "load", "preemptions"),
+        *("_is_apart", "_partly", "_rule", "_steps", "_swapped", "_waiting", "ends_s", "load", "preemptions"),
     )
 
     def __init__(self, model: LanguageModel, rule: StepRule) -> None:
         self._model = model
         self._rule = rule
+        self._is_apart = rule.prefill == "alone"
         self._batch = Batch(model)
         self._decode_s = _decode_seconds(model.costs.decode, rule.max_batch)
         self._waiting: deque[Sequence] = deque()
@@ -84,7 +85,7 @@ class LanguageReplica:
         finished = self._close(now)
         self.load -= len(finished)
         self._chunks, self._steps, self._delay_s = [], 0, 0.0
-        if self._rule.prefill == "alone":
+        if self._is_apart:
             self._plan_apart()
         else:
             self._plan_together()
@@ -120,10 +121,7 @@ class LanguageReplica:
         self.ends_s = self._began_s + self._stretch_s()
 
     def _close(self, now: Seconds) -> list[Sequence]:
-        finished: list[Sequence] = []
-        if self._steps:
-            self._batch.advance(self._steps)
-            finished = self._batch.pop_finished()
+        finished = self._batch.advance(self._steps) if self._steps else []
         for sequence, tokens in self._chunks:
             sequence.filled += tokens
             if sequence.filled == sequence.to_fill:

@@ -12,6 +12,7 @@ from dovetail.serving.rules.rule import ServingRule
 
 _RULES = "dovetail.serving.rules"
 BUILTIN: Mapping[str, tuple[str, str]] = {
+    "gateway": (f"{_RULES}.gateway", "GatewayReplicas"),
     "static": (f"{_RULES}.routed", "StaticReplicas"),
     "clipper": (f"{_RULES}.routed", "ClipperReplicas"),
     "nexus": (f"{_RULES}.nexus", "NexusPool"),

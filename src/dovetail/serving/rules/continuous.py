@@ -16,7 +16,7 @@ from dovetail.serving.language.sequence import Sequence
 from dovetail.serving.language.settings import LanguageModel, StepRule
 from dovetail.serving.request import Request
 from dovetail.serving.rules.routed import own_replicas
-from dovetail.serving.rules.rule import GroupBacklog
+from dovetail.serving.rules.rule import GroupBacklog, HeldRequests
 from dovetail.serving.server import Server, ServerGroup
 from dovetail.serving.service import ServedModel
 from dovetail.serving.site import ServingSite
@@ -61,12 +61,15 @@ def language_model(service: ServedModel) -> LanguageModel:
 class _Served:
     """A server and the replica on it."""
 
-    __slots__ = ("replica", "server", "service")
+    __slots__ = ("held", "replica", "server", "service")
 
-    def __init__(self, server: Server, service: str, replica: LanguageReplica) -> None:
+    def __init__(
+        self, server: Server, service: str, replica: LanguageReplica, held: HeldRequests
+    ) -> None:
         self.server = server
         self.service = service
         self.replica = replica
+        self.held = held  # of the service
 
 
 class ContinuousController:
@@ -78,6 +81,7 @@ class ContinuousController:
         self._engine = site.engine
         self._replicas: dict[str, list[_Served]] = {name: [] for name in site.services}
         self._waiting: dict[str, deque[Sequence]] = {name: deque() for name in site.services}
+        self._held = {name: HeldRequests() for name in site.services}
         self._numbers = 0
         self._most_tokens = {
             name: [language_model(own).most_tokens(has_adapter) for has_adapter in (False, True)]
@@ -102,6 +106,7 @@ class ContinuousController:
         replicas = self._replicas[sequence.request.service]
         if not replicas:
             self._waiting[sequence.request.service].append(sequence)
+            self._site.nobody_ready(sequence.request.service)
             return
         served = replicas[0]
         if len(replicas) > 1:
@@ -110,22 +115,25 @@ class ContinuousController:
                 load = other.replica.load
                 if load < least:
                     served, least = other, load
-        replica, before = served.replica, served.replica.ends_s
-        replica.arrive(self._engine.now, sequence)
+        replica, now = served.replica, self._engine.now
+        before = replica.ends_s
+        served.held.enter(now)
+        replica.arrive(now, sequence)
         if before == inf:
             self._turn(served)
         elif replica.ends_s != before:
             self._site.preempt(served.server)
-            self._site.start(served.server, replica, replica.ends_s - self._engine.now)
+            self._site.start(served.server, replica, replica.ends_s - now)
 
     def _turn(self, served: _Served) -> None:
-        now, replica = self._engine.now, served.replica
+        now, replica, site = self._engine.now, served.replica, self._site
         for sequence in replica.turn(now):
-            self._site.tally.answered_tokens(sequence.request, now, sequence.first_token_s)
+            served.held.leave(now)
+            site.tally.answered_tokens(sequence.request, now, sequence.first_token_s)
         if replica.ends_s == inf:
             served.server.batch = None
         else:
-            self._site.start(served.server, replica, replica.ends_s - now)
+            site.start(served.server, replica, replica.ends_s - now)
 
     def done(self, server: Server) -> None:
         self._turn(server.notes)
@@ -137,7 +145,7 @@ class ContinuousController:
         service = self._site.services[name]
         steps = self._rule.steps(service.max_batch)
         replica = LanguageReplica(language_model(service), steps)
-        server.notes = served = _Served(server, name, replica)
+        server.notes = served = _Served(server, name, replica, self._held[name])
         self._replicas[name].append(served)
         waiting, self._waiting[name] = self._waiting[name], deque()
         for sequence in waiting:
@@ -147,13 +155,12 @@ class ContinuousController:
         served: _Served = server.notes
         self._replicas[served.service].remove(served)
         for sequence in served.replica.evict_waiting():
+            served.held.leave(self._engine.now)
             self._route(sequence)
 
     def backlog(self, group: str) -> GroupBacklog:
-        replicas = self._replicas[group]
-        working = sum(own.replica.working for own in replicas)
-        there = sum(own.replica.load for own in replicas)
-        return GroupBacklog(working, there - working + len(self._waiting[group]))
+        held = self._held[group]
+        return GroupBacklog(held.count, len(self._waiting[group]), held.seconds(self._engine.now))
 
     def close(self) -> None:
         for service, waiting in self._waiting.items():

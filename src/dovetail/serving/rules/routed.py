@@ -87,6 +87,7 @@ class Routed:
         replicas = self._replicas[request[1]]
         if not replicas:
             self._waiting[request[1]].append(request)
+            self._site.nobody_ready(request[1])
             return
         replica = replicas[0]
         if len(replicas) > 1:

@@ -38,6 +38,30 @@ class GroupBacklog(NamedTuple):
 
     in_flight: int
     queued: int
+    held_s: float | None = (
+        None  # request-seconds so far, where a server has several at the same time
+    )
+
+
+class HeldRequests:
+    """Those that servers have, and the request-seconds that they have had so far."""
+
+    __slots__ = ("_sum", "count")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._sum = 0.0  # of the times at which they left, less those at which they came
+
+    def enter(self, now: float) -> None:
+        self.count += 1
+        self._sum -= now
+
+    def leave(self, now: float, count: int = 1) -> None:
+        self.count -= count
+        self._sum += now * count
+
+    def seconds(self, now: float) -> float:
+        return self._sum + self.count * now
 
 
 class Controller(Protocol):

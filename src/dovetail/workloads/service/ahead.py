@@ -87,7 +87,7 @@ class WakeAhead:
     def wanted(self, load: SeenLoad, design: ServiceDesign) -> Wish:
         expected = rate_ahead(load.history, load.step_s, load.ready_in_s, self.day_s)
         rate = max(load.rate, expected, self._while_one_wakes(load))
-        busy = (max(rate * load.service_s, load.in_flight) + load.queued) / design.at_once
+        busy = load.busy_at(rate) / design.at_once
         if not busy:
             return Wish(0, "nobody asks", _patience_s(load))
         lost = load.displaced

@@ -21,7 +21,7 @@ class SeenLoad:
 
     rate: float  # requests that came in a second
     service_s: Seconds  # what a replica takes for one
-    in_flight: float
+    in_flight: float  # requests that replicas had, on average in the last second
     queued: float
     tail_s: Seconds  # at the percentile that matters, lately; 0: nothing was answered
     awake: int
@@ -29,6 +29,15 @@ class SeenLoad:
     step_s: Seconds = 60.0
     ready_in_s: Seconds = 0.0  # measured: until one more replica answers, woken or started
     displaced: float = 0.0  # GPU-seconds that training would lose by it; 0: a GPU is idle
+
+    def busy_at(self, rate: float) -> float:
+        """Requests in work at once if so many come in a second (Little's law). Who waits counts as if it
+        came this second; a second is enough to begin with all of them."""
+        return max(rate * self.service_s, self.in_flight) + self.queued * self._begins_s
+
+    @property
+    def _begins_s(self) -> Seconds:
+        return min(self.service_s, 1.0) if self.service_s else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +73,7 @@ class Reactive:
 
 
 def wish_for(rate: float, load: SeenLoad, design: ServiceDesign, target: float) -> Wish:
-    """Who waits counts as if it came this second."""
-    busy = max(rate * load.service_s, load.in_flight) + load.queued
+    busy = load.busy_at(rate)
     if not busy:
         return Wish(0, "nobody asks")
     need = busy / (design.at_once * target)

@@ -116,6 +116,7 @@ def _container(order: GatewayOrder, image: str, controller: bytes) -> Json:
         slo_s=order.slo_s,
         bounds=order.bounds,
         controller=b64encode(controller).decode(),
+        percentile=order.percentile,
     )
     return {
         "name": GATEWAY,

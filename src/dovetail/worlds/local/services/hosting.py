@@ -72,6 +72,7 @@ class LocalHosting:
             bounds=order.bounds,
             network=order.network,
             tls=order.tls,
+            percentile=order.percentile,
         )
         return ProcessDoor(folder, settings, order.account_of)
 

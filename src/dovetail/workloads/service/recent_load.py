@@ -1,10 +1,10 @@
-"""The load of a service in the last seconds."""
+"""The load of a service in the last seconds, of one that runs and of a simulated one."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from time import monotonic
+from math import inf
 from typing import Any, Final
 
 from dovetail.core.model import Seconds
@@ -22,7 +22,7 @@ _NOTHING: Final[Mapping[str, Any]] = {
 
 
 class RecentLoad:
-    """Summaries of a gateway, each of a second or so."""
+    """Summaries of a gateway, each of a second or so: the fields of `LoadSummary` by name."""
 
     def __init__(self, within_s: Seconds) -> None:
         self._within_s: Final = min(within_s, _WITHIN_S)
@@ -30,22 +30,22 @@ class RecentLoad:
         self.total: Final[dict[str, int]] = dict.fromkeys(_SUMS[1:], 0)
         self._untold: dict[str, float] = {}
         self.last: Mapping[str, Any] = _NOTHING
-        self._awake_since = 0.0  # before, requests waited for the first replica, not for one more
+        self._awake_since = -inf  # before, requests waited for the first replica, not for one more
         self._was_awake = False
         self.waiting = 0  # who were told of just now, before the next summary
         self.history: Final[list[float]] = []  # rates, each over _STEP_S
         self._bin = (0.0, 0.0)  # the one that is being filled: seconds, requests
         self.least_service_s = 0.0  # in any summary so far; 0: nothing was answered
 
-    def add(self, row: Mapping[str, Any]) -> None:
+    def add(self, row: Mapping[str, Any], now: Seconds) -> None:
         self.last, self.waiting = row, 0
-        self._rows.append((monotonic(), row))
+        self._rows.append((now, row))
         for name in self.total:
             self.total[name] += row[name]
         for name in _SUMS:
             self._untold[name] = self._untold.get(name, 0) + row[name]
         self._note(row)
-        while self._rows and self._rows[0][0] < monotonic() - self._within_s:
+        while self._rows and self._rows[0][0] < now - self._within_s:
             self._rows.popleft()
 
     def _note(self, row: Mapping[str, Any]) -> None:
@@ -59,16 +59,17 @@ class RecentLoad:
         if row["answered"] and row["service_s"]:
             self.least_service_s = min(self.least_service_s or row["service_s"], row["service_s"])
 
-    def seen(self, awake: int, ready_in_s: Seconds, displaced: float) -> SeenLoad:
-        self._note_awake(awake)
+    def seen(self, now: Seconds, awake: int, ready_in_s: Seconds, displaced: float) -> SeenLoad:
+        self._note_awake(awake, now)
         rows = [row for _, row in self._rows]
-        tails = [row["p99_s"] for at, row in self._rows if at > self._awake_since + _SETTLES_S]
+        settled = [row for at, row in self._rows if at > self._awake_since + _SETTLES_S]
+        tails = [row["tail_s"] if "tail_s" in row else row["p99_s"] for row in settled]
         answered = sum([row["answered"] for row in rows])
         service_s = sum([row["answered"] * row["service_s"] for row in rows])
         return SeenLoad(
             rate=self.rate,
             service_s=service_s / answered if answered else 0.0,
-            in_flight=float(self.last["in_flight"]),
+            in_flight=float(self.last.get("mean_in_flight", self.last["in_flight"])),
             queued=float(max(self.last["queued"], self.waiting)),
             tail_s=max(tails[-3:], default=0.0),
             awake=awake,
@@ -78,9 +79,9 @@ class RecentLoad:
             displaced=displaced,
         )
 
-    def _note_awake(self, awake: int) -> None:
+    def _note_awake(self, awake: int, now: Seconds) -> None:
         if awake and not self._was_awake:
-            self._awake_since = monotonic()
+            self._awake_since = now
         self._was_awake = bool(awake)
 
     @property
