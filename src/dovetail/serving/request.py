@@ -18,6 +18,7 @@ class Request(NamedTuple):
     prompt_tokens: int = 0
     output_tokens: int = 0
     adapter: str = ""  # of a language model
+    input: str = ""  # what is asked, where that is known; the answer to the same may be kept
 
 
 def merged(streams: Iterable[Iterable[Request]]) -> Iterator[Request]:

@@ -122,7 +122,7 @@ class ServingTally:
         times = own.latency
         bins, most, total, count, good = times.bins, times.most, times.total, 0, 0
         limit = now - SLACK_S
-        for at, _, deadline, _, _, _ in requests:
+        for at, _, deadline, _, _, _, _ in requests:
             seconds = now - at
             total += seconds
             count += 1

@@ -12,6 +12,7 @@ from threading import Thread
 from typing import Any, Final
 
 from dovetail.sdk.batching import BatchRule, make
+from dovetail.sdk.batching.kept_answers import KeptAnswers
 from dovetail.sdk.serving.batching_loop import BatchingLoop, slo_seconds
 from dovetail.sdk.serving.calls import CallLine
 from dovetail.sdk.serving.http_front import HOST, HttpFront
@@ -59,12 +60,15 @@ class ModelServer:
     ) -> None:
         rule: BatchRule = make(choices.rule)
         slo_s, port = choices.slo_s(), choices.port_number()
+        kept = getattr(rule, "cache", 0)
         self._line: Final = CallLine(choices.most_waiting)
         self._loop: Final = BatchingLoop(predict, rule, self._line, choices.max_batch, slo_s)
         self._example: Final = choices.example
         try:
             self._front: Final = HttpFront(
-                port, self._line, slo_s, choices.decode or json.loads, choices.encode or as_json
+                *(port, self._line, slo_s),
+                *(choices.decode or json.loads, choices.encode or as_json),
+                KeptAnswers(kept) if kept else None,
             )
         except OSError as error:
             sys.exit(f"port {port} cannot be used: {error.strerror}")

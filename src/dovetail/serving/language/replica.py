@@ -36,10 +36,11 @@ class LanguageReplica:
             "_decode_s",
             "_delay_s",
             "_first_s",
+            "_is_apart",
             "_model",
-            "_more_s",
         ),
-        *("_is_apart", "_partly", "_rule", "_steps", "_swapped", "_waiting", "ends_s", "load", "preemptions"),
+        *("_more_s", "_partly", "_rule", "_steps", "_swapped", "_waiting", "ends_s", "load"),
+        "preemptions",
     )
 
     def __init__(self, model: LanguageModel, rule: StepRule) -> None:

@@ -9,6 +9,7 @@ from math import inf
 
 from dovetail.sdk.batching.clipper import Clipper
 from dovetail.sdk.batching.forming import BatchBounds, Batcher, BatchRule
+from dovetail.sdk.batching.kept_answers import KeptAnswers
 from dovetail.sdk.batching.static import Static
 from dovetail.serving.request import Request
 from dovetail.serving.rules.rule import GroupBacklog
@@ -47,7 +48,8 @@ class StaticReplicas(Static):
 @dataclass(frozen=True)
 class ClipperReplicas(Clipper):
     """Clipper: the largest batch grows by 1 while a batch takes no longer than `share` of the SLO, and
-    is multiplied by `backoff` when one does. Each request goes to the replica with the fewest."""
+    is multiplied by `backoff` when one does. Each request goes to the replica with the fewest. Who asks
+    for one of the last `cache` inputs of its service is answered at once."""
 
     def groups(
         self, services: Mapping[str, ServedModel], gpus: Sequence[str]
@@ -82,8 +84,13 @@ class Routed:
         self._engine = site.engine
         self._replicas: dict[str, list[ReplicaLine]] = {name: [] for name in site.services}
         self._waiting: dict[str, deque[Request]] = {name: deque() for name in site.services}
+        kept = getattr(rule, "cache", 0)
+        self._kept = {name: KeptAnswers(kept) for name in site.services if kept}
 
     def arrived(self, request: Request) -> None:
+        if self._kept and self._is_known(request):
+            self._site.answered(request.service, (request,))
+            return
         replicas = self._replicas[request[1]]
         if not replicas:
             self._waiting[request[1]].append(request)
@@ -99,6 +106,9 @@ class Routed:
         replica.line.append(request)
         if replica.server.batch is None:
             self._next(replica)
+
+    def _is_known(self, request: Request) -> bool:
+        return bool(request.input and self._kept[request.service].get(request.input))
 
     def _next(self, replica: ReplicaLine) -> None:
         """Its server is free: the batcher is asked."""
@@ -137,11 +147,18 @@ class Routed:
         replica: ReplicaLine = server.notes
         size = len(server.batch)
         self._site.answered(replica.service, server.batch)
+        if self._kept:
+            self._keep(replica.service, server.batch)
         server.batch = None
         replica.load -= size
         replica.batcher.took(size, replica.seconds[size])
         if replica.line:
             self._next(replica)
+
+    def _keep(self, service: str, answered: Sequence[Request]) -> None:
+        for request in answered:
+            if request.input:
+                self._kept[service].keep(request.input, True)
 
     # ---------------------------------------------------------------------------- servers come and go
 

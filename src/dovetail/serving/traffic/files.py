@@ -1,5 +1,5 @@
-"""Recorded requests: ours (arrival_s,service[,slo_s,prompt_tokens,output_tokens,adapter]), and Azure's
-traces of language models as they are (TIMESTAMP,ContextTokens,GeneratedTokens)."""
+"""Recorded requests: ours (arrival_s,service[,slo_s,prompt_tokens,output_tokens,adapter,input]),
+and Azure's traces of language models as they are (TIMESTAMP,ContextTokens,GeneratedTokens)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dovetail.traces.readers.text_files import opened
 
 OURS = ("arrival_s", "service")
 AZURE = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
-MORE = ("slo_s", "prompt_tokens", "output_tokens", "adapter")
+MORE = ("slo_s", "prompt_tokens", "output_tokens", "adapter", "input")
 LONGEST_S = 1e12
 MOST_TOKENS = 10**8
 
@@ -96,7 +96,7 @@ def _ours(header: Sequence[str], slos: Mapping[str, float]) -> Make:
             return Request(when, name, when + slo)
 
         return plain
-    own_slo, prompt, output, adapter = (
+    own_slo, prompt, output, *words = (
         header.index(name) if name in header else -1 for name in MORE
     )
 
@@ -107,7 +107,7 @@ def _ours(header: Sequence[str], slos: Mapping[str, float]) -> Make:
         when = _number(row[at], "arrival_s")
         slo = _slo(row[own_slo]) if own_slo >= 0 and row[own_slo] else slos[name]
         tokens = _tokens(row, prompt), _tokens(row, output)
-        return Request(when, name, when + slo, *tokens, row[adapter] if adapter >= 0 else "")
+        return Request(when, name, when + slo, *tokens, *[_word(row, place) for place in words])
 
     return whole
 
@@ -135,6 +135,10 @@ def _azure(path: str, header: Sequence[str], slos: Mapping[str, float]) -> Make:
 def _unknown(name: str, slos: Mapping[str, float]) -> str:
     known = ", ".join(sorted(slos)[:5])
     return f"there is no service {name[:60]!r} in the services file; it has {known}"
+
+
+def _word(row: Row, place: int) -> str:
+    return row[place] if place >= 0 else ""
 
 
 def _number(text: str, column: str) -> float:

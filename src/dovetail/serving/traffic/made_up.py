@@ -21,20 +21,28 @@ class Traffic:
     seconds: float = 600.0
     prompt_tokens: int = 0  # mean; they are spread exponentially
     output_tokens: int = 0
+    inputs: int = 0  # so many different ones, each as likely; 0: all differ
 
     def __post_init__(self) -> None:
         if not 0 < self.rate < inf:
             raise BadInput(f"rate={self.rate:g}: requests a second are above 0")
         if not 0 < self.seconds < inf:
             raise BadInput(f"seconds={self.seconds:g}: a time above 0")
-        if min(self.prompt_tokens, self.output_tokens) < 0:
-            raise BadInput("prompt_tokens and output_tokens are at least 0")
+        if min(self.prompt_tokens, self.output_tokens, self.inputs) < 0:
+            raise BadInput("prompt_tokens, output_tokens and inputs are at least 0")
 
     def arrivals(self, seed: int) -> Iterator[float]:
         raise NotImplementedError
 
     def requests(self, service: str, slo_s: float, seed: int) -> Iterator[Request]:
         """To one service, in order of time."""
+        made = self._made(service, slo_s, seed)
+        if not self.inputs:
+            return made
+        draw = Random(f"inputs {seed}").randrange
+        return (one._replace(input=str(draw(self.inputs))) for one in made)
+
+    def _made(self, service: str, slo_s: float, seed: int) -> Iterator[Request]:
         if not self.prompt_tokens and not self.output_tokens:
             for at in self.arrivals(seed):
                 yield Request(at, service, at + slo_s)
