@@ -75,6 +75,8 @@ class ServingOutcome:
             "gpu_hours": self.gpu_hours,
             "cost": self.cost,
         }
+        if whole.judged:
+            row["accuracy"] = whole.right / whole.judged
         if whole.too_long:
             row["too_long"] = whole.too_long
         if first.count:

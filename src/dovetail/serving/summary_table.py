@@ -19,6 +19,7 @@ _COLUMNS = (
     ("p99_latency_s", "p99"),
     ("gpu_hours", "GPU-h"),
     ("cost", "cost"),
+    ("accuracy", "right"),
 )
 _TOKENS = (
     ("policy", "policy"),
@@ -64,7 +65,7 @@ def _block(rows: Sequence[Mapping[str, Any]], columns: Sequence[tuple[str, str]]
 def _cell(key: str, value: Any) -> str:
     if value is None:
         return "-"
-    if key in ("slo_attainment", "training_of_idle"):
+    if key in ("accuracy", "slo_attainment", "training_of_idle"):
         return percent(value)
     if key.endswith(("_latency_s", "_token_s", "_tokens_s")):
         return latency_text(value)

@@ -78,7 +78,8 @@ class ServiceTally:
     """Of one service."""
 
     __slots__ = (
-        *("between_tokens", "dropped", "first_token", "good", "latency", "tokens", "too_long"),
+        *("between_tokens", "dropped", "first_token", "good", "judged", "latency", "right", "tokens"),
+        "too_long",
     )
 
     def __init__(self) -> None:
@@ -88,6 +89,8 @@ class ServiceTally:
         self.first_token = TimeHistogram()  # of language models only
         self.between_tokens = TimeHistogram()  # the mean of each answer of more than one
         self.tokens = 0
+        self.judged = 0  # answers of which it is known how often they are right
+        self.right = 0.0  # of these; an expectation where it is not drawn
         self.too_long = 0  # dropped, because no replica has memory for it
 
     @property
@@ -98,8 +101,15 @@ class ServiceTally:
     def requests(self) -> int:
         return self.served + self.dropped
 
+    def judge(self, right: float, count: int = 1) -> None:
+        """So many answers, of which so many are right."""
+        self.judged += count
+        self.right += right
+
     def merge(self, other: ServiceTally) -> None:
         self.good += other.good
+        self.judged += other.judged
+        self.right += other.right
         self.dropped += other.dropped
         self.tokens += other.tokens
         self.too_long += other.too_long

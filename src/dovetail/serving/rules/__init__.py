@@ -24,6 +24,7 @@ BUILTIN: Mapping[str, tuple[str, str]] = {
     "igniter": (f"{_RULES}.spatial", "IgniterParts"),
     "alpaserve": (f"{_RULES}.pipelined", "AlpaServeGroups"),
     "infaas": (f"{_RULES}.bought", "InfaasVariants"),
+    "voted": (f"{_RULES}.voted", "VotedModels"),
     "mark": (f"{_RULES}.bought", "MarkInstances"),
     "inferline": (f"{_RULES}.staged", "InferLinePipelines"),
 }

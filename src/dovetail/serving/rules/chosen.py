@@ -177,7 +177,10 @@ class SortsController:
 
     def done(self, server: Server) -> None:
         replica: SortedReplica = server.notes
-        self._site.answered(replica.sort.service, server.batch)
+        service, size = replica.sort.service, len(server.batch)
+        self._site.answered(service, server.batch)
+        if self._site.services[service].variants:
+            self._site.tally.by_service[service].judge(replica.sort.accuracy * size, size)
         server.batch = None
         if replica.line:
             self._next(replica)
