@@ -78,7 +78,16 @@ class ServiceTally:
     """Of one service."""
 
     __slots__ = (
-        *("between_tokens", "dropped", "first_token", "good", "judged", "latency", "right", "tokens"),
+        *(
+            "between_tokens",
+            "dropped",
+            "first_token",
+            "good",
+            "judged",
+            "latency",
+            "right",
+            "tokens",
+        ),
         "too_long",
     )
 
