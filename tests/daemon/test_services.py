@@ -166,6 +166,16 @@ def test_a_paused_service_refuses_requests_at_once_and_says_so() -> None:
         assert made.ask().status == 200
 
 
+def test_whoever_is_told_that_a_service_is_paused_or_goes_on_finds_it_so() -> None:
+    with service_daemon() as made:
+        address = made.serve()["address"]
+        made.wait_for("ready")
+        made.change("pause")
+        assert ask_at(address).status == 503
+        made.change("resume")
+        assert ask_at(address).status == 200
+
+
 def test_an_slo_that_no_replica_can_keep_is_said_at_the_first_answer_with_what_would_help() -> None:
     with service_daemon() as made:
         made.serve(slo_ms=50, replicas={"min": 1, "max": 3})

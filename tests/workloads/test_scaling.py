@@ -38,6 +38,7 @@ def test_the_reason_names_what_the_need_rests_on() -> None:
         rule.wanted(seen, DESIGN).reason.partition(" (")[0]
         for seen in (
             load(in_flight=0.14),
+            load(queued=1.0),
             load(queued=2.0),
             load(3.0, in_flight=1.4, queued=0.7),
             load(10.0, 0.07, in_flight=0.5, queued=0.7),
@@ -45,6 +46,7 @@ def test_the_reason_names_what_the_need_rests_on() -> None:
     ]
     assert told == [
         "0.14 requests in work need 0.2",
+        "1 request waiting needs 1.4",
         "2 requests waiting need 2.9",
         "1.4 requests in work and 0.7 waiting need 3.0",
         "10 requests a second at 70 ms and 0.7 waiting need 1.1",

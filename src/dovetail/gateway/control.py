@@ -128,7 +128,7 @@ class Control:
         if self._daemon is None:
             return
         busy = {own.told.id: own.in_flight for own in self._pool.replicas.values()}
-        told = {**row, "busy": busy, "network": self._network}
+        told = {**row, "busy": busy, "network": self._network, "is_paused": self._pool.is_paused}
         self._daemon.write(json.dumps(told).encode() + b"\n")
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

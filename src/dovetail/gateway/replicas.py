@@ -64,7 +64,7 @@ class ReplicaPool:
         self._service: Final = service
         self._bounds: Final = bounds
         self._meter: Final = meter
-        self._is_paused = False
+        self.is_paused: bool = False
         self._is_over = False
         self._waiting: Final[deque[asyncio.Future[Replica]]] = deque()
 
@@ -72,7 +72,7 @@ class ReplicaPool:
 
     def pause(self, is_paused: bool) -> None:
         """Who waits is refused, and so is who comes; what was begun is answered."""
-        self._is_paused = is_paused
+        self.is_paused = is_paused
         while is_paused and self._waiting:
             waiter = self._waiting.popleft()
             if not waiter.done():
@@ -115,7 +115,7 @@ class ReplicaPool:
         """A replica for one request; `give_back` is owed."""
         if self._is_over:
             raise self._stopped()
-        if self._is_paused:
+        if self.is_paused:
             raise self._paused()
         replica = None if self._waiting else self._least_loaded()
         if replica is not None:

@@ -43,7 +43,7 @@ def _path(given: Any) -> str:
             f"a path of {len(text)} characters is too long; {_LONGEST_PATH} are the most"
         )
     if not text.startswith("/") or not all("!" <= own <= "~" for own in text):
-        raise ValueError(f"{text!r} is not a path, such as /health; signs beyond ASCII as %C3%BC")
+        raise ValueError("it is not a path, such as /health; signs beyond ASCII as %C3%BC")
     return text
 
 

@@ -70,7 +70,7 @@ def located(text: str, source: str) -> tuple[object, dict[Path, int]]:
     try:
         root = _loader()(text).get_single_node()
         if root is None:
-            raise BadInput(f"{source}: it is empty; write at least 'run: python train.py'")
+            raise BadInput(f"{source}: it is empty; write at least 'run: python program.py'")
         reading = _Reading()
         return reading.value(root, ()), reading.lines
     except _Mistake as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from shlex import quote
 
 import click
 
@@ -59,7 +60,7 @@ def declare(client: Client, file: str, name: str | None, as_json: bool) -> None:
     told = f"Service {row.name} answers at {row.address} as soon as a replica is ready."
     if row.needs_token:
         told += f" Requests show a token: {command_again()} token create."
-    click.echo(clean(f"{told} To look at it: {command_again()} services show {row.name}"))
+    click.echo(clean(f"{told} To look at it: {command_again()} services show {quote(row.name)}"))
 
 
 def _declared(client: Client, file: str, own: Mapping[str, str]) -> ServiceRow:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 import click
 
 from dovetail.api.service_row import ServiceRow, ServicesTold
@@ -17,6 +19,7 @@ from dovetail.cli.serving.service_text import (
 )
 from dovetail.client.connection import Client
 from dovetail.core.errors import BadInput
+from dovetail.text.counting import counted
 from dovetail.text.durations import latency_text
 from dovetail.text.tables import Column, clean, has_colours, table
 
@@ -102,7 +105,7 @@ def scale(client: Client, name: str, replicas: str) -> None:
 def pause(client: Client, name: str) -> None:
     """Put all its replicas to sleep; requests are refused until it is resumed."""
     row = read(ServiceRow, client.post(f"{path_of(name)}/pause"))
-    again = f"{command_again()} services resume {row.name}"
+    again = f"{command_again()} services resume {quote(row.name)}"
     click.echo(clean(f"Service {row.name} is paused; it goes on with: {again}"))
 
 
@@ -121,7 +124,9 @@ def resume(client: Client, name: str) -> None:
 def stop(client: Client, name: str) -> None:
     """End it for good: its replicas end, its address is given up."""
     row = read(ServiceRow, client.post(f"{path_of(name)}/stop"))
-    click.echo(clean(f"Service {row.name} is stopped; {len(row.replicas)} replicas end."))
+    number = len(row.replicas)
+    ended = f"{counted(number, 'replica')} {'ends' if number == 1 else 'end'}"
+    click.echo(clean(f"Service {row.name} is stopped; {ended}."))
 
 
 @services.command()

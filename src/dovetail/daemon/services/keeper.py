@@ -46,6 +46,7 @@ _LONGEST_BACK_OFF_S = 60.0
 _OPEN_AFTER_S = 0.5
 _SICK_S = 5.0  # after which one that is not healthy yet is said to be so
 _SCALE_DOWN_S = 60.0  # for services whose replicas do not sleep
+_HEEDED_WITHIN_S = 2.0  # of a gateway that is told something
 _ROOM_S = 2.0  # between two replicas that go to make room for another variant
 
 log = logging.getLogger("dovetail.daemon")
@@ -93,7 +94,9 @@ class ServiceKeeper:
         self._made_room_at = 0.0  # for another variant
         self._load_told_at = monotonic()
         self._rows: list[dict[str, Any]] | None = None  # as the gateway has them
-        self._paused = False  # as the gateway knows
+        self._paused = False  # as the gateway was told
+        self._refuses = False  # as it says
+        self._heard: Final = threading.Condition()
         self._open_at = 0.0  # a gateway that has just ended is started then
         self._open_after_s = _OPEN_AFTER_S
         self._over: Final = threading.Event()
@@ -112,6 +115,11 @@ class ServiceKeeper:
     def wait_for_address(self) -> None:
         """So that who was told it finds somebody there."""
         self._listens.wait(_END_WITHIN_S)
+
+    def wait_for_pause(self, is_paused: bool) -> None:
+        """Or for its end: so that who was told so meets it. Not for a gateway that is lost."""
+        with self._heard:
+            self._heard.wait_for(lambda: self._refuses == is_paused, _HEEDED_WITHIN_S)
 
     def wait_for_end(self) -> None:
         """The service was stopped: its gateway answers what was begun, and ends."""
@@ -207,6 +215,9 @@ class ServiceKeeper:
             self._line.tell({"stop": True})
             return
         self.busy = {name: int(number) for name, number in row.get("busy", {}).items()}
+        with self._heard:
+            self._refuses = bool(row.get("is_paused"))
+            self._heard.notify_all()
         if "waiting" in row:
             self.load.waiting = max(row["waiting"], 1)
         if "load" in row:

@@ -328,7 +328,7 @@ class Services:
             self._charge(PER_CHANGE, caller, view, now)
             return [] if service.is_paused else [ServicePaused(now, service.id)], service.id
 
-        return self.one(self._service.change(change), caller)
+        return self._paused(self._service.change(change), True, caller)
 
     def resume(self, name: str, caller: Caller) -> ServiceRow:
         def change(view: View, now: Seconds) -> tuple[list[Event], str]:
@@ -336,7 +336,12 @@ class Services:
             self._charge(PER_CHANGE, caller, view, now)
             return [ServiceResumed(now, service.id)] if service.is_paused else [], service.id
 
-        return self.one(self._service.change(change), caller)
+        return self._paused(self._service.change(change), False, caller)
+
+    def _paused(self, service_id: str, is_paused: bool, caller: Caller) -> ServiceRow:
+        if service_id in self._keepers:
+            self._keepers[service_id].wait_for_pause(is_paused)
+        return self.one(service_id, caller)
 
     def stop(self, name: str, caller: Caller) -> ServiceRow:
         """For good: its replicas end, its address is given up."""

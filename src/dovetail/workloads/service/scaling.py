@@ -93,6 +93,8 @@ def _told(rate: float, load: SeenLoad, need: float) -> str:
     comes = rate * load.service_s
     if not load.queued and comes >= load.in_flight:
         return f"{rate:.3g} requests a second need {need:.1f}{at}"
+    if load.queued == 1 and not comes and not load.in_flight:
+        return f"1 request waiting needs {need:.1f}"
     parts = []
     if comes and comes >= load.in_flight:
         parts = [f"{rate:.3g} requests a second{at}"]
