@@ -7,12 +7,14 @@ import socket
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, fields
+from threading import Condition
 from typing import Any, Final
 
 from dovetail.gateway.load import LoadSummary
 from dovetail.worlds.hosting import GatewayDoor, GatewayLost
 
 _SEND_WITHIN_S = 20.0
+_HEEDED_WITHIN_S = 2.0
 _MOST_BYTES = 1 << 20
 _MOST = 1e15  # of anything
 _OF_A_LOAD: Final = {own.name for own in fields(LoadSummary) if own.default is MISSING}
@@ -25,6 +27,8 @@ class GatewayLine:
         self._door: Final = door
         self._line: socket.socket | None = None
         self._rest = b""
+        self._is_paused = False  # as it says
+        self._heard: Final = Condition()
 
     @property
     def is_open(self) -> bool:
@@ -84,7 +88,16 @@ class GatewayLine:
         except GatewayLost:
             self.close()
             raise
-        yield from rows
+        for row in rows:
+            with self._heard:
+                self._is_paused = bool(row.get("is_paused"))
+                self._heard.notify_all()
+            yield row
+
+    def wait_for_pause(self, is_paused: bool) -> None:
+        """Until it refuses what comes, or does so no more. From any thread; not for one that is lost."""
+        with self._heard:
+            self._heard.wait_for(lambda: self._is_paused == is_paused, _HEEDED_WITHIN_S)
 
     def close(self) -> None:
         if self._line is not None:

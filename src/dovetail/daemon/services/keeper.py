@@ -46,7 +46,6 @@ _LONGEST_BACK_OFF_S = 60.0
 _OPEN_AFTER_S = 0.5
 _SICK_S = 5.0  # after which one that is not healthy yet is said to be so
 _SCALE_DOWN_S = 60.0  # for services whose replicas do not sleep
-_HEEDED_WITHIN_S = 2.0  # of a gateway that is told something
 _ROOM_S = 2.0  # between two replicas that go to make room for another variant
 
 log = logging.getLogger("dovetail.daemon")
@@ -95,8 +94,6 @@ class ServiceKeeper:
         self._load_told_at = monotonic()
         self._rows: list[dict[str, Any]] | None = None  # as the gateway has them
         self._paused = False  # as the gateway was told
-        self._refuses = False  # as it says
-        self._heard: Final = threading.Condition()
         self._open_at = 0.0  # a gateway that has just ended is started then
         self._open_after_s = _OPEN_AFTER_S
         self._over: Final = threading.Event()
@@ -117,9 +114,8 @@ class ServiceKeeper:
         self._listens.wait(_END_WITHIN_S)
 
     def wait_for_pause(self, is_paused: bool) -> None:
-        """Or for its end: so that who was told so meets it. Not for a gateway that is lost."""
-        with self._heard:
-            self._heard.wait_for(lambda: self._refuses == is_paused, _HEEDED_WITHIN_S)
+        """Or for its end, so that who is told of it meets it."""
+        self._line.wait_for_pause(is_paused)
 
     def wait_for_end(self) -> None:
         """The service was stopped: its gateway answers what was begun, and ends."""
@@ -215,9 +211,6 @@ class ServiceKeeper:
             self._line.tell({"stop": True})
             return
         self.busy = {name: int(number) for name, number in row.get("busy", {}).items()}
-        with self._heard:
-            self._refuses = bool(row.get("is_paused"))
-            self._heard.notify_all()
         if "waiting" in row:
             self.load.waiting = max(row["waiting"], 1)
         if "load" in row:
@@ -439,16 +432,14 @@ class ServiceKeeper:
         if self.trouble:
             return self.trouble
         if scene.failures:
-            left = max(self.back_off_s(scene), 0.0)
-            when = f"in {left:.0f} s" if left >= 0.5 else "now"
+            when = f"in {left:.0f} s" if (left := self.back_off_s(scene)) >= 0.5 else "now"
             again = f"the next is started {'once it is resumed' if scene.is_paused else when}"
             said = self._last_words.of(scene.failed_job)
             return f"{scene.failure}{said}; {scene.failures} in a row, {again}"
         for own in scene.replicas:
             if not own.runs and own.is_placed and (why := self._hosting.waits_for(own.job)):
                 return f"replica {own.number} (job {own.job}) does not run yet: {why}"
-        late = [own for own in scene.replicas if own.runs and own.up_s > _SICK_S]
-        for own in late:
+        for own in [own for own in scene.replicas if own.runs and own.up_s > _SICK_S]:
             if why := self.health.why_not(own.number):
                 return f"replica {own.number} (job {own.job}) is not healthy yet: {why}"
         if scene.is_paused:
