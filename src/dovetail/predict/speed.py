@@ -97,7 +97,11 @@ class SimilarModels:
         usual, unknown = Hardware(self._table.reference, job.gpus), sped_up(job, gpus)
         if table is None or not own_kind:
             return unknown
-        found = guess(table, wanted, Hardware(own_kind, gpus, nodes), usual)
+        own = Hardware(own_kind, gpus, nodes)
+        measured = table.ratio(wanted, own, usual) if wanted in table.speeds else None
+        if measured is not None:
+            return measured
+        found = guess(table, wanted, own, usual)
         return found.ratio if found is not None and isfinite(found.ratio) else unknown
 
     def _seen_by(self, wanted: ModelType) -> SpeedTable | None:

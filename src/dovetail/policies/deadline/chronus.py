@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -22,6 +22,7 @@ from dovetail.policies.deadline.leases import (
     packed,
     soonest,
 )
+from dovetail.policies.deadline.newcomers import in_turn
 from dovetail.policies.placement import consolidated
 from dovetail.policies.precedence import DeadlineWord
 from dovetail.policies.reallocation import is_fixed, with_counts
@@ -87,6 +88,7 @@ class _Turn:
         self.now_lease = lease_at(view.now, policy.lease_s)
         self.first = first_lease(view.now, policy.lease_s)
         self.notes: dict[Track, tuple[int, ...]] = {}  # that changed
+        self.claims: dict[Track, Claim] = {}
 
     def decided(self, wanted: dict[Track, int]) -> Iterator[Action]:
         """Notes and refusals; who is to have what is added to `wanted`."""
@@ -117,6 +119,12 @@ class _Turn:
 
     def _claim(self, track: Track) -> Claim:
         """Of what will be left at the next start of a lease."""
+        found = self.claims.get(track)
+        if found is None:
+            found = self.claims[track] = self._new_claim(track)
+        return found
+
+    def _new_claim(self, track: Track) -> Claim:
         policy, job = self.policy, track.job
         speed = self.beliefs.speed(track, self._gpus(track)) or 1.0
         left = self.beliefs.left_s(track) / speed
@@ -136,29 +144,33 @@ class _Turn:
         total = self.family.common - sum(
             self._gpus(t) for t in self.tracks if is_fixed(t) and not self.leases.get(t)
         )
-        for track in self.tracks:
-            if track.job.deadline is None or track in self.leases:
-                continue
-            if self._promise(track, total):
+        new = [t for t in self.tracks if t.job.deadline is not None and t not in self.leases]
+        able = [t for t in new if latest(self._claim(t), self.first, total, {}) is not None]
+        in_turn(able, lambda group: self._promise(group, total))
+        used = self._used()
+        for track in new:
+            if track in self.leases:
                 continue
             if self.policy.refuse and not track.resumed:
-                yield Refuse(track.job.id, self._reason(track, total))
+                yield Refuse(track.job.id, self._reason(track, total, used))
             else:
                 self._keep(track, tuple(_SECOND))
 
-    def _promise(self, track: Track, total: int) -> bool:
-        """All anew, the new one among them; or it alone in what the others leave."""
+    def _promise(self, group: Sequence[Track], total: int) -> bool:
+        """All anew, the new ones among them; or a single one in what the others leave."""
         owners = [t for t, own in self.leases.items() if any(x >= self.first for x in own)]
-        claims = [self._claim(t) for t in [*owners, track]]
-        found = packed(claims, self.first, total)
+        tracks = [*owners, *group]
+        found = packed([self._claim(t) for t in tracks], self.first, total)
         if found is not None:
-            for owner, leases in zip([*owners, track], found, strict=True):
+            for owner, leases in zip(tracks, found, strict=True):
                 held = self.now_lease in self.leases.get(owner, ()) and self.first > self.now_lease
                 self._keep(owner, (self.now_lease, *leases) if held else leases)
             return True
-        alone = latest(claims[-1], self.first, total, self._used())
+        if len(group) > 1:
+            return False
+        alone = latest(self._claim(group[0]), self.first, total, self._used())
         if alone is not None:
-            self._keep(track, alone)
+            self._keep(group[0], alone)
         return alone is not None
 
     def _used(self) -> Counter[int]:
@@ -168,13 +180,13 @@ class _Turn:
                 used[lease] += self._gpus(track)
         return used
 
-    def _reason(self, track: Track, total: int) -> str:
+    def _reason(self, track: Track, total: int, used: Mapping[int, int]) -> str:
         now, deadline = self.view.now, track.job.deadline
         assert deadline is not None
         claim = self._claim(track)
         if claim.gpus > total:
             return f"no {claim.gpus} GPUs can be promised to it; ask for {total} or fewer"
-        by = soonest(claim, self.first, total, self._used()) * self.policy.lease_s
+        by = soonest(claim, self.first, total, used) * self.policy.lease_s
         return (
             f"its deadline in {duration_text(max(deadline - now, 0.0))} cannot be promised: leases of "
             f"{claim.gpus} GPUs are free to have it done in {duration_text(by - now)}; give a deadline "

@@ -20,8 +20,10 @@ from dovetail.policies.deadline.believed import (
     unpromised,
     word_of,
 )
-from dovetail.policies.deadline.gpus_ahead import Slots
+from dovetail.policies.deadline.gpus_ahead import GpusAhead, Slots, all_free
+from dovetail.policies.deadline.newcomers import in_turn
 from dovetail.policies.deadline.shares import (
+    REPAIRS,
     DueWork,
     GpuShare,
     PromisedShares,
@@ -117,14 +119,13 @@ class _Round:
 
     def _hold(self) -> bool:
         """Do the plans fit into the cluster, and is everybody on time with them?"""
-        ahead = left_by(list(self.plans.values()), self.view.now, self.family.common)
-        return min(ahead.free) >= 0 and all(
+        return min(self._ahead().free) >= 0 and all(
             plan.does(self.works[track]) for track, plan in self.plans.items()
         )
 
-    def _fresh(self, tracks: Sequence[Track]) -> PromisedShares:
+    def _fresh(self, tracks: Sequence[Track], repairs: int = REPAIRS) -> PromisedShares:
         works = [self.works[track] for track in tracks]
-        return promise(works, self.view.now, self.family.common, self.slots)
+        return promise(works, self.view.now, self.family.common, self.slots, repairs)
 
     def _keep(self, tracks: Sequence[Track], plans: Sequence[GpuShare]) -> None:
         for track, plan in zip(tracks, plans, strict=True):
@@ -132,38 +133,52 @@ class _Round:
 
     def _judge(self) -> Iterator[Action]:
         """Those with a deadline that nobody has looked at yet, in order of submission."""
-        for track in list(self.others):
-            if track.job.deadline is None or _KEY in track.notes:
-                continue
-            self.works[track] = work = self.beliefs.due(track, track.job.deadline)
-            done_at = self._promise(track, work)
-            if track in self.plans:
-                self.others.remove(track)
-                continue
-            del self.works[track]
-            if self.policy.refuse and not track.resumed:
-                self.others.remove(track)
+        new = [t for t in self.others if t.job.deadline is not None and _KEY not in t.notes]
+        if not new:
+            return
+        self.works |= {track: self.beliefs.due(track, _deadline(track)) for track in new}
+        empty = all_free(self.view.now, self.family.common)
+        in_turn([track for track in new if self._fits(track, empty) is not None], self._promise)
+        left = {track: self.works.pop(track) for track in new if track not in self.plans}
+        refused = {track for track in left if self.policy.refuse and not track.resumed}
+        self.others = [t for t in self.others if t not in self.plans and t not in refused]
+        ahead = self._ahead()
+        for track, work in left.items():
+            done_at = self._could_be_done_at(work, ahead)
+            if track in refused:
                 yield Refuse(track.job.id, unpromised(track, self.view.now, done_at))
             else:
                 yield Note(_KEY, "", track.job.id)
                 yield from could_be_done_at(track, done_at)
 
-    def _promise(self, track: Track, work: DueWork) -> Seconds:
-        """All anew, the newcomer among them; or it alone in what the plans of the others leave. When
-        it would be done."""
-        tracks = [*self.plans, track]
-        fresh = self._fresh(tracks)
+    def _promise(self, group: Sequence[Track]) -> bool:
+        """All anew, the newcomers among them; or a single one in what the plans of the others leave."""
+        tracks = [*self.plans, *group]
+        fresh = self._fresh(tracks, REPAIRS if len(group) == 1 else 0)
         if not fresh.late:
             self._keep(tracks, fresh.shares)
-            return fresh.shares[-1].done_at
-        now, total = self.view.now, self.family.common
-        ahead = left_by(list(self.plans.values()), now, total)
+            return True
+        alone = self._fits(group[0], self._ahead()) if len(group) == 1 else None
+        if alone is not None:
+            self._keep(group, [alone])
+        return alone is not None
+
+    def _ahead(self) -> GpusAhead:
+        return left_by(list(self.plans.values()), self.view.now, self.family.common)
+
+    def _fits(self, track: Track, ahead: GpusAhead) -> GpuShare | None:
+        """Its share of these GPUs, if it is on time with that."""
+        if min(ahead.free) < 0:
+            return None
+        work = self.works[track]
+        share = smallest_share(work, ahead, self.family.common, self.slots)
+        return share if share.does(work) else None
+
+    def _could_be_done_at(self, work: DueWork, ahead: GpusAhead) -> Seconds:
         if min(ahead.free) >= 0:
-            alone = smallest_share(work, ahead, total, self.slots)
-            if alone.does(work):
-                self._keep([track], [alone])
-            return alone.done_at
-        return fresh.shares[-1].done_at
+            return smallest_share(work, ahead, self.family.common, self.slots).done_at
+        works = [*self.works.values(), work]
+        return promise(works, self.view.now, self.family.common, self.slots).shares[-1].done_at
 
     def _worth_it(
         self,

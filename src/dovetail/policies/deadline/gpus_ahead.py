@@ -65,14 +65,31 @@ class GpusAhead:
         return self._changed(steps, until, 1)
 
     def _changed(self, steps: Steps, until: Seconds, sign: int) -> GpusAhead:
-        changed = self.cut(until)
-        for when, _ in steps:
-            changed = changed.cut(when)
-        taken = amounts(steps, changed.times)
-        return merged(
-            (when, free + sign * own if when < until else free)
-            for when, free, own in zip(changed.times, changed.free, taken, strict=True)
-        )
+        """Only from the first of these GPUs on, up to then, is it another."""
+        at = max(next((when for when, gpus in steps if gpus), inf), self.now)
+        if at >= until:
+            return self
+        times, free = self.times, self.free
+        first = i = bisect_right(times, at) - 1
+        k = max([n for n, (when, _) in enumerate(steps) if when <= at])
+        new_times, new_free = list(times[:first]), list(free[:first])
+        if times[first] < at:
+            new_times.append(times[first])
+            new_free.append(free[first])
+        while at < until:
+            left = free[i] + sign * steps[k][1]
+            if not new_free or new_free[-1] != left:
+                new_times.append(at)
+                new_free.append(left)
+            next_period = times[i + 1] if i + 1 < len(times) else inf
+            next_step = steps[k + 1][0] if k + 1 < len(steps) else inf
+            at = min(next_period, next_step, until)
+            i += at == next_period < inf
+            k += at == next_step < inf
+        if until < inf and new_free[-1] != free[i]:
+            new_times.append(until)
+            new_free.append(free[i])
+        return GpusAhead((*new_times, *times[i + 1 :]), (*new_free, *free[i + 1 :]))
 
 
 def all_free(now: Seconds, gpus: int) -> GpusAhead:

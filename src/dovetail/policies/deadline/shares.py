@@ -6,7 +6,7 @@ the deadline backwards, level by level: as late as it can be, with as few GPUs a
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -22,7 +22,7 @@ from dovetail.policies.deadline.gpus_ahead import (
     merged,
 )
 
-_REPAIRS = 3
+REPAIRS = 3
 _ROUNDING = 1e-6  # s: sums of floats may miss a deadline by that much
 
 
@@ -81,7 +81,8 @@ class GpuShare:
 
 @dataclass(slots=True)
 class _Filling:
-    """A share in the making: the periods before the deadline, in each of which as much is free."""
+    """A share in the making: the periods `first` to `end` of `ahead` are those before the deadline
+    in which there is a choice."""
 
     demand: DueWork
     grid: Slots
@@ -90,35 +91,52 @@ class _Filling:
     left: float
     at: Seconds  # from when on there is a choice
     steps: list[tuple[Seconds, int]]
-    starts: list[Seconds]
-    lasts: list[Seconds]  # how long each period is of use
-    levels: list[int]  # the most that fit into each
+    first: int
+    end: int
 
     def planned(self) -> GpuShare | None:
         """The share of the lowest level that does; None: none does."""
-        demand = self.demand
-        for level in range(1, len(demand.counts) + 1):
-            rest = self.left
-            for k in reversed(range(len(self.starts))):
-                fits = min(level, self.levels[k])
-                if fits:
-                    rest -= self.lasts[k] * demand.rates[fits - 1]
-                    if rest <= 0:
-                        return self._forward(k, level)
+        fastest = 0.0
+        for level, rate in enumerate(self.demand.rates, 1):
+            fastest = max(fastest, rate)
+            if (self.demand.deadline - self.at) * fastest < self.left - _ROUNDING:
+                continue
+            turn = self._turn(level)
+            if turn is not None:
+                return self._forward(turn, level)
+        return None
+
+    def _turn(self, level: int) -> int | None:
+        """From which period on that level does the work; None: not even from the first."""
+        times, free, counts = self.ahead.times, self.ahead.free, self.demand.counts
+        rates, wanted = self.demand.rates, counts[level - 1]
+        rest, later = self.left, self.demand.deadline
+        for k in range(self.end - 1, self.first - 1, -1):
+            fits = level if free[k] >= wanted else bisect_right(counts, free[k], 0, level)
+            if fits:
+                rest -= (later - times[k]) * rates[fits - 1]
+                if rest <= 0:
+                    return k
+            later = times[k]
         return None
 
     def _forward(self, turn: int, level: int) -> GpuShare:
         """With that level from period `turn` on, and one level less before it."""
-        left = self.left
-        for k, start in enumerate(self.starts):
-            fits = min(level if k >= turn else level - 1, self.levels[k])
-            self.steps.append((start, self.demand.count(fits)))
+        demand, times, free = self.demand, self.ahead.times, self.ahead.free
+        counts, left, most = demand.counts, self.left, level - 1
+        for k in range(self.first, self.end):
+            start, last = times[k], k == self.end - 1
+            most = level if k == turn else most
+            fits = most if free[k] >= demand.count(most) else bisect_right(counts, free[k], 0, most)
+            if not self.steps or self.steps[-1][1] != demand.count(fits):
+                self.steps.append((start, demand.count(fits)))
             if not fits:
                 continue
-            done = self.lasts[k] * self.demand.rates[fits - 1]
-            if done >= left or k == len(self.starts) - 1:
-                seconds = self.grid.rounded(left / self.demand.rates[fits - 1])
-                self.steps += [(later, 0) for later in self.starts[k + 1 :]]
+            done = ((demand.deadline if last else times[k + 1]) - start) * demand.rates[fits - 1]
+            if done >= left or last:
+                seconds = self.grid.rounded(left / demand.rates[fits - 1])
+                if not last:
+                    self.steps.append((times[k + 1], 0))
                 return self._share(start + self.grid.after(0, seconds), start + seconds)
             left -= done
         raise AssertionError("a level that was found to do does")
@@ -126,8 +144,9 @@ class _Filling:
     def late(self, total: int, most: int | None) -> GpuShare:
         """As many GPUs as there are, also after the deadline, up to the end."""
         demand, ahead = self.demand, self.ahead
-        for start, lasts, level in zip(self.starts, self.lasts, self.levels, strict=True):
-            self._take(start, lasts, level)
+        starts = ahead.times[self.first : self.end]
+        for k, end in enumerate([*starts[1:], demand.deadline][: len(starts)]):
+            self._take(starts[k], end - starts[k], demand.level(ahead.free[self.first + k]))
         at = max(self.due, self.at)
         for later in [when for when in ahead.times if when > at]:
             level = demand.level(ahead.at(at))
@@ -172,25 +191,10 @@ def smallest_share(
             return GpuShare(((now, at_first),), grid.after(now, done_at), done_at)
         left -= ((demand.deadline if at == due else at) - now) * rate
         steps = [(now, at_first)]
-    filling = _filling(demand, grid, ahead.cut(due), due, left, at, steps)
+    ahead = ahead.cut(due)
+    first, end = bisect_left(ahead.times, at), bisect_left(ahead.times, due)
+    filling = _Filling(demand, grid, ahead, due, left, at, steps, first, end)
     return filling.planned() or filling.late(total, at_first)
-
-
-def _filling(
-    demand: DueWork,
-    grid: Slots,
-    ahead: GpusAhead,
-    due: Seconds,
-    left: float,
-    at: Seconds,
-    steps: list[tuple[Seconds, int]],
-) -> _Filling:
-    periods = [k for k, when in enumerate(ahead.times) if at <= when < due]
-    starts = [ahead.times[k] for k in periods]
-    ends = [*starts, demand.deadline][1:]
-    lasts = [end - start for start, end in zip(starts, ends, strict=True)]
-    levels = [demand.level(ahead.free[k]) for k in periods]
-    return _Filling(demand, grid, ahead, due, left, at, steps, starts, lasts, levels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,12 +206,14 @@ class PromisedShares:
     late: tuple[int, ...]  # which of them miss their deadline
 
 
-def promise(works: Sequence[DueWork], now: Seconds, total: int, slots: Slots) -> PromisedShares:
+def promise(
+    works: Sequence[DueWork], now: Seconds, total: int, slots: Slots, repairs: int = REPAIRS
+) -> PromisedShares:
     """A share for each, in order of deadline (the first first among equals). Who is late that way is
     tried once more before all others, as long as that helps: jobs of a fixed size may need it."""
     order = sorted(range(len(works)), key=lambda i: works[i].deadline)
     best = _in_order(works, order, now, total, slots)
-    for _ in range(_REPAIRS):
+    for _ in range(repairs):
         if not best.late:
             break
         order = [*best.late, *[i for i in order if i not in best.late]]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 from dovetail.core.entries import Action
 from dovetail.core.model import Seconds
@@ -64,72 +65,69 @@ def share_by_tournament(
         if claims[i].counts[0] <= gpus:
             at[i] = 0
             gpus -= claims[i].counts[0]
-    playing = [i for i in range(len(claims)) if at[i] >= 0]
+    players = [i for i in range(len(claims)) if at[i] >= 0]
+    offers = [_offer(i, claims[i], at[i], left_s[i]) for i in players]
+    playing = [one for one in offers if one is not None]
+    widest = max([b - a for i in players for a, b in pairwise(claims[i].counts)], default=0)
     while playing:
-        playing = [i for i in playing if 0 < _more(claims[i], at[i]) <= gpus]
-        winner = _winner(playing, claims, at, left_s)
-        if winner is None:
-            break
-        gpus -= _more(claims[winner], at[winner])
-        at[winner] += 1
+        if gpus < widest:
+            playing = [one for one in playing if one.more <= gpus]
+            if not playing:
+                break
+        place = _winner(playing)
+        own = playing[place]
+        gpus -= own.more
+        at[own.job] += 1
+        then = _offer(own.job, claims[own.job], at[own.job], left_s[own.job])
+        playing[place : place + 1] = [] if then is None else [then]
     return [claim.counts[k] if k >= 0 else None for claim, k in zip(claims, at, strict=True)]
 
 
-def _more(claim: CountClaim, at: int) -> int:
-    """GPUs up to its next number; 0: it has the most it may have."""
-    return claim.counts[at + 1] - claim.counts[at] if at + 1 < len(claim.counts) else 0
+class _Offer(NamedTuple):
+    """What its next GPUs would be to a job."""
+
+    job: int
+    more: int  # GPUs up to its next number
+    ends_in: Seconds  # when it would be done with what it has
+    as_first: float  # what it gains by them as the first of two to end, see `prefers_later`
+    as_later: float
+    linear: bool
 
 
-def _winner(
-    playing: Sequence[int],
-    claims: Sequence[CountClaim],
-    at: Sequence[int],
-    left_s: Sequence[Seconds],
-) -> int | None:
-    """Who wins against all of them, of those that are faster with more at all."""
-    best: int | None = None
-    for i in playing:
-        now, then = speeds_at(claims[i], at[i])
-        if not then > now > 0.0:
-            continue
-        if best is None:
-            best = i
-            continue
-        first, second = (
-            (best, i)
-            if _end(best, claims, at, left_s) <= _end(i, claims, at, left_s)
-            else (i, best)
-        )
-        won = prefers_later(
-            *speeds_at(claims[first], at[first]), *speeds_at(claims[second], at[second])
-        )
-        if won and is_linear(claims[first], at[first]) and is_linear(claims[second], at[second]):
-            won = False
-        best = second if won else first
-    return best
+def _offer(i: int, claim: CountClaim, at: int, left_s: Seconds) -> _Offer | None:
+    """None: it has the most it may have, or is not faster with more."""
+    if at + 1 >= len(claim.counts):
+        return None
+    has, next_ = claim.counts[at], claim.counts[at + 1]
+    now, then = claim.speed(has), claim.speed(next_)
+    if not then > now > 0.0:
+        return None
+    # Where two jobs are faster in proportion to their GPUs, the first is best given all and the
+    # other all of it later: that the later one keeps its number would be wrong then (AFS is SRTF).
+    ratio = next_ / has
+    linear = abs(then / now - ratio) <= _ROUNDING * ratio
+    return _Offer(i, next_ - has, left_s / now, *_gains(now, then), linear)
 
 
-def _end(
-    i: int, claims: Sequence[CountClaim], at: Sequence[int], left_s: Sequence[Seconds]
-) -> Seconds:
-    """When it would be done with what it has."""
-    return left_s[i] / speeds_at(claims[i], at[i])[0]
+def _winner(playing: Sequence[_Offer]) -> int:
+    """The place of who wins against all of them, one after the other."""
+    best, place = playing[0], 0
+    for k, one in enumerate(playing):
+        both = best.linear and one.linear
+        if best.ends_in <= one.ends_in:
+            won = one.as_later > best.as_first and not both
+        else:
+            won = not best.as_later > one.as_first or both
+        if won:
+            best, place = one, k
+    return place
 
 
-def speeds_at(claim: CountClaim, at: int) -> tuple[float, float]:
-    """How fast it is with its present number of GPUs and with the next."""
-    return claim.speed(claim.counts[at]), claim.speed(claim.counts[at + 1])
+def _gains(now: float, then: float) -> tuple[float, float]:
+    return (then - now) / now, (then - now) / then
 
 
 def prefers_later(first: float, first_more: float, later: float, later_more: float) -> bool:
     """Of two jobs, given the speeds of each without and with the GPU: are they done sooner, together,
     if the one that is to end later has it? The later one is taken to keep its number afterwards."""
-    return (later_more - later) / later_more > (first_more - first) / first
-
-
-def is_linear(claim: CountClaim, at: int) -> bool:
-    """Is it faster in proportion to its GPUs? Where two jobs are, the first is best given all and the
-    other all of it later: that the later one keeps its number would be wrong then (AFS is SRTF)."""
-    now, then = speeds_at(claim, at)
-    ratio = claim.counts[at + 1] / claim.counts[at]
-    return abs(then / now - ratio) <= _ROUNDING * ratio
+    return _gains(later, later_more)[1] > _gains(first, first_more)[0]

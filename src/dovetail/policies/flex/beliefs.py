@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import ceil, inf
 from typing import TYPE_CHECKING
 
+from dovetail.core.entries import Note
 from dovetail.core.inventory import Pool
 from dovetail.core.model import WHOLE_GPU, Job, Placement, Seconds
 from dovetail.core.room import Room
@@ -15,6 +16,8 @@ from dovetail.core.view import View
 from dovetail.policies.deadline.shares import DueWork
 from dovetail.policies.flex.claims import Claimant, GpuWay
 from dovetail.policies.flex.promises import DueJob, plan_of
+from dovetail.policies.flex.speeds_seen import believed_note, seen_note, seen_speeds
+from dovetail.policies.flex.surprises import Doubt
 from dovetail.policies.reallocation import kind_of, usual_counts
 from dovetail.predict.left import LeftPredictor
 from dovetail.predict.speed import SpeedPredictor
@@ -64,9 +67,9 @@ class Believed:
     horizon_s: Seconds
     favour: float
 
-    def claimant(self, track: Track, view: View, supply: Supply) -> Claimant:
+    def claimant(self, track: Track, view: View, supply: Supply, doubt: Doubt) -> Claimant:
         left = self.left.left_s(track, view)
-        ways = [way for way in self._ways(track, left, view, supply) if way.rate > 0]
+        ways = [way for way in self._ways(track, left, view, supply, doubt) if way.rate > 0]
         thriftiest = max([way.rate / way.gpus for way in ways], default=1.0)
         weight = track.job.weight * max(left / thriftiest, 1e-9) ** -self.favour
         ahead = moving_s(track) * track.placement.gpus if track.placement is not None else 0.0
@@ -83,9 +86,13 @@ class Believed:
         ]
         return max(found) > min(found)
 
-    def _ways(self, track: Track, left: Seconds, view: View, supply: Supply) -> Iterator[GpuWay]:
+    def _ways(
+        self, track: Track, left: Seconds, view: View, supply: Supply, doubt: Doubt
+    ) -> Iterator[GpuWay]:
         grants = list(_grants(track, supply))
         rates = self._rates(track, view, supply.room, grants)
+        if track.job.deadline is not None:
+            rates = self._sure(rates, track, view, supply.room, grants, doubt.speeds)
         moving = moving_s(track)
         for (pool, gpus), rate in zip(grants, rates, strict=True):
             if rate > 0 and _moves(track, pool, gpus, supply.room):
@@ -108,30 +115,65 @@ class Believed:
         curves = {n: _curve(told, pool, job, self.speeds) for n, pool in pools.items()}
         return [scale * curves[pool.index][gpus] for pool, gpus in grants]
 
-    def due(self, track: Track, view: View, supply: Supply, margin: float) -> DueJob:
-        """A job with a deadline as work on each pool, if all of it were longer by that part than is
-        believed."""
+    def _sure(
+        self,
+        rates: Sequence[float],
+        track: Track,
+        view: View,
+        room: Room,
+        grants: Sequence[tuple[Pool, int]],
+        doubt: float,
+    ) -> list[float]:
+        """On a pool where it has run, as it was seen to go there; elsewhere slower by what beliefs may
+        be wrong."""
+        if self.goodput.told(track, view) is not None:
+            return list(rates)
+        job, seen, times = track.job, seen_speeds(track, room), dict[int, float]()
+        for pool, _ in grants:
+            if (one := seen.get(pool.index)) is not None:
+                nodes = _nodes(job, pool, one.gpus)
+                believed = self.speeds.speed(job, pool.kind, one.gpus, nodes)
+                times[pool.index] = one.speed / believed if believed > 0 else 0.0
+        return [
+            rate * times.get(pool.index, 1.0 / (1.0 + doubt))
+            for (pool, _), rate in zip(grants, rates, strict=True)
+        ]
+
+    def due(self, track: Track, view: View, supply: Supply, doubt: Doubt) -> DueJob:
+        """A job with a deadline as work on each pool, if beliefs of it were wrong by so much."""
         left, done = self.left.left_s(track, view), track.executed_by(view.now)
-        usual = usual_counts(
-            track.job, supply.room
-        )  # there are many plans, so fewer than for shares
-        grants = [(pool, n) for pool, n in _grants(track, supply) if n in usual]
+        grants, rates = self._few_ways(track, view, supply)
         by_pool: dict[int, list[tuple[int, float]]] = {}
-        rates = self._rates(track, view, supply.room, grants)
-        for (pool, gpus), rate in zip(grants, rates, strict=True):
+        sure = self._sure(rates, track, view, supply.room, grants, doubt.speeds)
+        for (pool, gpus), rate in zip(grants, sure, strict=True):
             if rate > 0:
                 by_pool.setdefault(pool.index, []).append((gpus, rate))
-        more = left + margin * (left + done)
+        more = left + doubt.lengths * (left + done)
         works = {i: _due_work(track, view, more, found) for i, found in by_pool.items()}
         moving, has = moving_s(track) + _others_save_s(view), self._has(track, view, supply.room)
         return DueJob(track, works, left + done, plan_of(track), moving, has)
+
+    def speed_notes(self, track: Track, view: View, supply: Supply) -> Iterator[Note]:
+        """What is to be remembered to see how far beliefs of speeds are off."""
+        if track.job.deadline is not None and self.goodput.told(track, view) is None:
+            yield from believed_note(track, *self._few_ways(track, view, supply))
+            yield from seen_note(track, supply.room)
+
+    def _few_ways(
+        self, track: Track, view: View, supply: Supply
+    ) -> tuple[list[tuple[Pool, int]], list[float]]:
+        """There are many plans, so fewer than for shares."""
+        usual = usual_counts(track.job, supply.room)
+        grants = [(pool, n) for pool, n in _grants(track, supply) if n in usual]
+        return grants, self._rates(track, view, supply.room, grants)
 
     def _has(self, track: Track, view: View, room: Room) -> GpuWay | None:
         if track.placement is None:
             return None
         pool, gpus = _pool_of(room, track.placement), track.placement.gpus
         (rate,) = self._rates(track, view, room, [(pool, gpus)])
-        return GpuWay(pool.index, gpus, rate)
+        (sure,) = self._sure([rate], track, view, room, [(pool, gpus)], 0.0)
+        return GpuWay(pool.index, gpus, sure)
 
     def _after_moving(self, moving: Seconds, left_s: Seconds) -> float:
         """The part of the horizon, or of the time to its end, that is left when it has moved."""

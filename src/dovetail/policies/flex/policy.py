@@ -20,7 +20,7 @@ from dovetail.policies.flex.claims import Claimant, GpuWay
 from dovetail.policies.flex.packing import can_be_packed, packed
 from dovetail.policies.flex.promises import KEY, NOTHING_PROMISED, Promised, plan_of, promised
 from dovetail.policies.flex.shares import prices, shares
-from dovetail.policies.flex.surprises import Surprises
+from dovetail.policies.flex.surprises import Doubt, Surprises
 from dovetail.policies.goodput.taking import take
 from dovetail.policies.placement import consolidated
 from dovetail.policies.precedence import Ahead, DeadlineWord, Lineup
@@ -79,8 +79,11 @@ class Flex:
         supply = supply_of(view, movable)
         sharing = (*movable, *[track for track in waiting if is_shared_out(track.job)])
         in_order = sorted(sharing, key=lambda track: track.sequence)
-        claimants = {track: believed.claimant(track, view, supply) for track in in_order}
-        made = self._promised(view, supply, claimants)
+        doubt = self._surprises.doubt(view, Doubt(self.doubt, self.doubt))
+        claimants = {track: believed.claimant(track, view, supply, doubt) for track in in_order}
+        for track in in_order:
+            yield from believed.speed_notes(track, view, supply)
+        made = self._promised(view, supply, claimants, doubt)
         yield from made.notes
         refused = made.refused if self.refuse else {}
         yield from [Refuse(job_id, _reason(view, job_id, at)) for job_id, at in refused.items()]
@@ -96,13 +99,12 @@ class Flex:
             yield Wake(view.now if gave_way else at)
 
     def _promised(
-        self, view: View, supply: Supply, claimants: Mapping[Track, Claimant]
+        self, view: View, supply: Supply, claimants: Mapping[Track, Claimant], doubt: Doubt
     ) -> Promised:
         due = [track for track in claimants if track.job.deadline is not None]
         if not due:
             return NOTHING_PROMISED
-        margin = self._surprises.margin(view, self.doubt)
-        jobs = [self._believed.due(track, view, supply, margin) for track in due]
+        jobs = [self._believed.due(track, view, supply, doubt) for track in due]
         jobs.sort(key=lambda job: job.track.sequence)
         worth = prices(claimants.values(), supply.gpus)
         return promised(jobs, view.now, supply.gpus, worth)
@@ -158,8 +160,9 @@ class Flex:
         movable, believed = _movable(view), self._believed
         supply = supply_of(view, movable)
         tracks = [*movable, *self._in_line(view)]
-        claimants = {track: believed.claimant(track, view, supply) for track in tracks}
-        floors = self._promised(view, supply, claimants).floors
+        doubt = self._surprises.doubt(view, Doubt(self.doubt, self.doubt))
+        claimants = {track: believed.claimant(track, view, supply, doubt) for track in tracks}
+        floors = self._promised(view, supply, claimants, doubt).floors
 
         def order(track: Track) -> tuple[bool, float, float, int]:
             one = claimants[track]

@@ -1,15 +1,17 @@
-"""How far beliefs about lengths were off: promises leave that much room."""
+"""How far beliefs about lengths and speeds were off: promises leave that much room."""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from dovetail.core.track import FINISHED, Track
 from dovetail.core.view import ENDS, RECALLS, View
 from dovetail.policies.flex.promises import believed_then
+from dovetail.policies.flex.speeds_seen import slower_than_believed
 
 _ENOUGH: Final = 10  # jobs, to go by what has happened
 _KEPT: Final = 200
@@ -17,30 +19,32 @@ _SURE: Final = 0.98  # of the jobs are to be no longer than is allowed for
 _ROUNDING: Final = 1e-6
 
 
+class Doubt(NamedTuple):
+    """By which parts jobs may be longer than believed, and believed to be faster than they are."""
+
+    lengths: float
+    speeds: float
+
+
 @final
 class _Ratios:
-    """Of the last jobs with a deadline: how long they were to how long they were believed to be."""
+    """Of the last jobs with a deadline: how long they were to how long they were believed to be, and
+    how fast they were believed to be to how fast they were, wherever they ran."""
 
     def __init__(self) -> None:
         self.watches = ENDS | RECALLS
-        self.last: Final[deque[float]] = deque(maxlen=_KEPT)
-
-    def waits(self, track: Track) -> None:
-        """Nothing to learn yet."""
-
-    def runs(self, track: Track) -> None:
-        """Nothing to learn yet."""
-
-    def settle(self) -> None:
-        """Nothing is ever tried out."""
+        self.lengths: Final[deque[float]] = deque(maxlen=_KEPT)
+        self.speeds: Final[deque[float]] = deque(maxlen=_KEPT)
 
     def recall(self, track: Track) -> None:
-        self.ends(track)
+        if track.ended_at >= 0:
+            self.ends(track)
 
     def ends(self, track: Track) -> None:
+        self.speeds.extend(slower_than_believed(track))
         believed = believed_then(track)
         if track.phase is FINISHED and believed is not None and believed > 0:
-            self.last.append(track.executed_s / believed)
+            self.lengths.append(track.executed_s / believed)
 
 
 @final
@@ -51,13 +55,21 @@ class Surprises:
     def build(self, view: View) -> _Ratios:
         return _Ratios()
 
-    def margin(self, view: View, doubt: float) -> float:
-        """By which part jobs may be longer than believed: as nearly all of the last were, or `doubt`
-        while too few are known."""
+    def doubt(self, view: View, prior: Doubt) -> Doubt:
+        """As nearly all were off, or `prior` while too few are known."""
         ratios = view.index(self)
         assert isinstance(ratios, _Ratios)
-        if len(ratios.last) < _ENOUGH:
-            return doubt
-        by_size = sorted(ratios.last)
-        longest = by_size[ceil(_SURE * len(by_size)) - 1] - 1.0
-        return longest if longest > _ROUNDING else 0.0
+        going = view.tracks.values()
+        speeds = [one for track in going for one in slower_than_believed(track, view.room)]
+        return Doubt(
+            _nearly_all(ratios.lengths, prior.lengths),
+            _nearly_all([*ratios.speeds, *speeds], prior.speeds),
+        )
+
+
+def _nearly_all(ratios: Iterable[float], prior: float) -> float:
+    by_size = sorted(ratios)
+    if len(by_size) < _ENOUGH:
+        return prior
+    most = by_size[ceil(_SURE * len(by_size)) - 1] - 1.0
+    return most if most > _ROUNDING else 0.0
