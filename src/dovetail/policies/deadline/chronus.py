@@ -145,7 +145,7 @@ class _Turn:
             self._gpus(t) for t in self.tracks if is_fixed(t) and not self.leases.get(t)
         )
         new = [t for t in self.tracks if t.job.deadline is not None and t not in self.leases]
-        able = [t for t in new if latest(self._claim(t), self.first, total, {}) is not None]
+        able = [track for track in new if self._is_possible(track, total)]
         in_turn(able, lambda group: self._promise(group, total))
         used = self._used()
         for track in new:
@@ -155,6 +155,10 @@ class _Turn:
                 yield Refuse(track.job.id, self._reason(track, total, used))
             else:
                 self._keep(track, tuple(_SECOND))
+
+    def _is_possible(self, track: Track, total: int) -> bool:
+        """Is it on time if nobody else has a lease?"""
+        return latest(self._claim(track), self.first, total, {}) is not None
 
     def _promise(self, group: Sequence[Track], total: int) -> bool:
         """All anew, the new ones among them; or a single one in what the others leave."""

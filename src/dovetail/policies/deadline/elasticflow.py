@@ -137,8 +137,7 @@ class _Round:
         if not new:
             return
         self.works |= {track: self.beliefs.due(track, _deadline(track)) for track in new}
-        empty = all_free(self.view.now, self.family.common)
-        in_turn([track for track in new if self._fits(track, empty) is not None], self._promise)
+        in_turn([track for track in new if self._is_possible(track)], self._promise)
         left = {track: self.works.pop(track) for track in new if track not in self.plans}
         refused = {track for track in left if self.policy.refuse and not track.resumed}
         self.others = [t for t in self.others if t not in self.plans and t not in refused]
@@ -162,6 +161,10 @@ class _Round:
         if alone is not None:
             self._keep(group, [alone])
         return alone is not None
+
+    def _is_possible(self, track: Track) -> bool:
+        """Is it on time if it has all GPUs for itself?"""
+        return self._fits(track, all_free(self.view.now, self.family.common)) is not None
 
     def _ahead(self) -> GpusAhead:
         return left_by(list(self.plans.values()), self.view.now, self.family.common)

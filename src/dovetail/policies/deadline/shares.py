@@ -23,7 +23,7 @@ from dovetail.policies.deadline.gpus_ahead import (
 )
 
 REPAIRS = 3
-_ROUNDING = 1e-6  # s: sums of floats may miss a deadline by that much
+ROUNDING = 1e-6  # s: sums of floats may miss a deadline by that much
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class GpuShare:
         for (when, gpus), end in zip(self.steps, ends, strict=True):
             if gpus in work.counts:
                 done += max(min(end, self.until, work.deadline) - when, 0.0) * work.rate(gpus)
-        return done >= work.left - _ROUNDING
+        return done >= work.left - ROUNDING
 
 
 @dataclass(slots=True)
@@ -99,7 +99,7 @@ class _Filling:
         fastest = 0.0
         for level, rate in enumerate(self.demand.rates, 1):
             fastest = max(fastest, rate)
-            if (self.demand.deadline - self.at) * fastest < self.left - _ROUNDING:
+            if (self.demand.deadline - self.at) * fastest < self.left - ROUNDING:
                 continue
             turn = self._turn(level)
             if turn is not None:
@@ -124,12 +124,13 @@ class _Filling:
         """With that level from period `turn` on, and one level less before it."""
         demand, times, free = self.demand, self.ahead.times, self.ahead.free
         counts, left, most = demand.counts, self.left, level - 1
+        gpus = (0, *counts)
         for k in range(self.first, self.end):
             start, last = times[k], k == self.end - 1
             most = level if k == turn else most
-            fits = most if free[k] >= demand.count(most) else bisect_right(counts, free[k], 0, most)
-            if not self.steps or self.steps[-1][1] != demand.count(fits):
-                self.steps.append((start, demand.count(fits)))
+            fits = most if free[k] >= gpus[most] else bisect_right(counts, free[k], 0, most)
+            if not self.steps or self.steps[-1][1] != gpus[fits]:
+                self.steps.append((start, gpus[fits]))
             if not fits:
                 continue
             done = ((demand.deadline if last else times[k + 1]) - start) * demand.rates[fits - 1]
@@ -191,10 +192,28 @@ def smallest_share(
             return GpuShare(((now, at_first),), grid.after(now, done_at), done_at)
         left -= ((demand.deadline if at == due else at) - now) * rate
         steps = [(now, at_first)]
-    ahead = ahead.cut(due)
-    first, end = bisect_left(ahead.times, at), bisect_left(ahead.times, due)
-    filling = _Filling(demand, grid, ahead, due, left, at, steps, first, end)
+    filling = _filling(demand, grid, ahead.cut(due), due, left, at, steps)
     return filling.planned() or filling.late(total, at_first)
+
+
+def share_in_time(demand: DueWork, ahead: GpusAhead, grid: Slots) -> GpuShare | None:
+    """The fewest GPUs that keep the deadline; None: it cannot be kept."""
+    now = ahead.now
+    due = grid.after(now, demand.deadline)
+    return _filling(demand, grid, ahead.cut(due), due, demand.left, now, []).planned()
+
+
+def _filling(
+    demand: DueWork,
+    grid: Slots,
+    ahead: GpusAhead,
+    due: Seconds,
+    left: float,
+    at: Seconds,
+    steps: list[tuple[Seconds, int]],
+) -> _Filling:
+    first, end = bisect_left(ahead.times, at), bisect_left(ahead.times, due)
+    return _Filling(demand, grid, ahead, due, left, at, steps, first, end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +251,7 @@ def _in_order(
         shares[i] = share = smallest_share(works[i], ahead, total, slots)
         ahead = ahead.less(share.steps, share.until)
     in_order = tuple([shares[i] for i in range(len(works))])
-    late = [i for i, share in enumerate(in_order) if share.done_at > works[i].deadline + _ROUNDING]
+    late = [i for i, share in enumerate(in_order) if share.done_at > works[i].deadline + ROUNDING]
     return PromisedShares(in_order, ahead, tuple(late))
 
 

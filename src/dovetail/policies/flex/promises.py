@@ -17,7 +17,14 @@ from dovetail.core.model import JobId, Seconds
 from dovetail.core.track import Track
 from dovetail.policies.deadline.believed import could_be_done_at
 from dovetail.policies.deadline.gpus_ahead import GpusAhead, Slots, all_free, gpu_seconds
-from dovetail.policies.deadline.shares import DueWork, GpuShare, left_by, smallest_share
+from dovetail.policies.deadline.shares import (
+    ROUNDING,
+    DueWork,
+    GpuShare,
+    left_by,
+    share_in_time,
+    smallest_share,
+)
 from dovetail.policies.flex.claims import GpuWay
 
 KEY: Final = "flex"  # of a job with a deadline: see `_written`
@@ -116,6 +123,7 @@ class _Promising:
             for job_id, job in self._jobs.items()
             if job.plan is not None
         }
+        self._left: dict[int, GpusAhead] = self._left_by_plans()
         self._notes: Final[dict[JobId, Note]] = {}
         self._refused: Final[dict[JobId, Seconds]] = {}
         self._could: Final[list[Note]] = []
@@ -140,14 +148,14 @@ class _Promising:
         """Those that were promised nothing are on time, too, if they get what the promises leave. Who
         by now can be promised its deadline after all is."""
         open_ = [one for one in self._jobs if one not in self._plans]
-        hopes, ahead = {}, self._ahead()
+        hopes, ahead = {}, dict(self._left)
         for job_id in sorted(open_, key=lambda one: self._jobs[one].deadline):
             job = self._jobs[job_id]
             if job.deadline <= self._now:
                 continue
             plan = self._cheapest(job, ahead, _SPARE)
             if plan is not None and job_id not in self._refused:
-                self._keep({job_id: plan})
+                self._keep(job_id, plan)
             else:
                 plan = self._cheapest(job, ahead)
             if plan is not None:
@@ -165,22 +173,23 @@ class _Promising:
     def _mend(self) -> None:
         """New plans for those whose own do not any more: beside the others, else for all anew if that
         leaves fewer of them late."""
-        if any(min(ahead.free) < 0 for ahead in self._ahead().values()):
-            self._keep(self._fresh(list(self._plans)))
+        if any(min(ahead.free) < 0 for ahead in self._left.values()):
+            self._keep_all(self._fresh(list(self._plans)))
             return
         bad = [one for one, plan in self._plans.items() if not self._does(one, plan)]
         late = []
         for job_id in sorted(bad, key=lambda one: self._jobs[one].deadline):
-            del self._plans[job_id]
-            job, ahead = self._jobs[job_id], self._ahead()
-            plan = self._cheapest(job, ahead, 1) or self._cheapest(job, ahead)
+            self._drop(job_id)
+            job = self._jobs[job_id]
+            plan = self._cheapest(job, self._left, 1) or self._cheapest(job, self._left)
             late += [job_id] if plan is None else []
-            plan = plan or self._soonest(job, ahead)
-            self._keep({} if plan is None else {job_id: plan})
+            plan = plan or self._soonest(job, self._left)
+            if plan is not None:
+                self._keep(job_id, plan)
         if late:
             fresh = self._fresh(list(self._plans))
             if sum(not self._does(one, plan) for one, plan in fresh.items()) < len(late):
-                self._keep(fresh)
+                self._keep_all(fresh)
 
     def _held(self) -> dict[JobId, GpuWay]:
         """Those that are no slower than their plan says now, and could not afford to be moved."""
@@ -197,7 +206,7 @@ class _Promising:
         job = self._jobs[job_id]
         return plan is not None and plan.pool in job.works and _enough(job, plan)
 
-    def _ahead(self) -> dict[int, GpusAhead]:
+    def _left_by_plans(self) -> dict[int, GpusAhead]:
         shares: dict[int, list[GpuShare]] = {pool: [] for pool in self._gpus}
         for plan in self._plans.values():
             shares.setdefault(plan.pool, []).append(plan.share)
@@ -207,22 +216,32 @@ class _Promising:
 
     def _judge(self, job_id: JobId) -> None:
         """A promise for a newcomer: beside the plans there are, or with all of them made anew."""
-        job, ahead = self._jobs[job_id], self._ahead()
-        fit = all(min(one.free) >= 0 for one in ahead.values())
-        plan = self._cheapest(job, ahead, _SPARE) if fit else None
+        job = self._jobs[job_id]
+        fit = all(min(one.free) >= 0 for one in self._left.values())
+        plan = self._cheapest(job, self._left, _SPARE) if fit else None
         if plan is not None:
-            self._keep({job_id: plan})
+            self._keep(job_id, plan)
             return
-        fresh = self._fresh([*self._plans, job_id])
+        fresh = self._fresh([*self._plans, job_id]) if self._is_possible(job) else {}
         new = fresh.get(job_id)
-        kept = all(self._would(one, fresh.get(one)) for one in self._plans)
-        if kept and new is not None and _enough(job, new, _SPARE):
-            self._keep(fresh)
+        kept = new is not None and _enough(job, new, _SPARE)
+        if kept and all(self._would(one, fresh.get(one)) for one in self._plans):
+            self._keep_all(fresh)
             return
-        soonest = self._soonest(job, ahead)
+        soonest = self._soonest(job, self._left)
         self._refused[job_id] = inf if soonest is None else soonest.share.done_at
         self._notes[job_id] = Note(KEY, _written(job.lasts_s, None), job_id)
         self._could.extend(could_be_done_at(job.track, self._refused[job_id]))
+
+    def _is_possible(self, job: DueJob) -> bool:
+        """Is it on time if it has all GPUs of a pool for itself?"""
+        at_work_s = job.deadline - self._now - _SPARE * job.moving_s
+        return any(
+            at_work_s * rate >= work.left - ROUNDING
+            for pool, work in job.works.items()
+            for gpus, rate in zip(work.counts, work.rates, strict=True)
+            if gpus <= self._gpus.get(pool, 0)
+        )
 
     def _would(self, job_id: JobId, plan: PoolPlan | None) -> bool:
         """Is it on time with a new plan, if it must be moved for it?"""
@@ -231,13 +250,28 @@ class _Promising:
             return False
         return _enough(job, plan, _moves(job, plan))
 
-    def _keep(self, plans: Mapping[JobId, PoolPlan]) -> None:
+    def _keep(self, job_id: JobId, plan: PoolPlan) -> None:
+        """For one that has none."""
+        self._plans[job_id] = plan
+        left = self._left.get(plan.pool) or all_free(self._now, 0)
+        self._left[plan.pool] = left.less(plan.share.steps, plan.share.until)
+        self._note(job_id, plan)
+
+    def _drop(self, job_id: JobId) -> None:
+        pool, share = self._plans.pop(job_id)
+        self._left[pool] = self._left[pool].plus(share.steps, share.until)
+
+    def _keep_all(self, plans: Mapping[JobId, PoolPlan]) -> None:
+        self._plans.update(plans)
+        self._left = self._left_by_plans()
         for job_id, plan in plans.items():
-            self._plans[job_id] = plan
-            job = self._jobs[job_id]
-            then = believed_then(job.track)
-            lasts_s = job.lasts_s if then is None else then
-            self._notes[job_id] = Note(KEY, _written(lasts_s, plan), job_id)
+            self._note(job_id, plan)
+
+    def _note(self, job_id: JobId, plan: PoolPlan) -> None:
+        job = self._jobs[job_id]
+        then = believed_then(job.track)
+        lasts_s = job.lasts_s if then is None else then
+        self._notes[job_id] = Note(KEY, _written(lasts_s, plan), job_id)
 
     def _fresh(self, ids: Sequence[JobId]) -> dict[JobId, PoolPlan]:
         """Plans for all of these in order of deadline; who is late that way is tried once more before
@@ -274,8 +308,13 @@ class _Promising:
     ) -> PoolPlan | None:
         """The plan that is on time, with time for so many unforeseen moves, and takes the fewest
         GPU-seconds, by what they are worth."""
-        plans = self._all(job, ahead, spare)
-        found = [plan for plan in plans if _enough(job, plan, spare + _moves(job, plan))]
+        found = []
+        for pool in self._pools(job):
+            share = share_in_time(job.works[pool], ahead[pool], _ANY_TIME)
+            if share is not None:
+                plan = PoolPlan(pool, self._longer(job, pool, ahead[pool], spare, share))
+                if _enough(job, plan, spare + _moves(job, plan)):
+                    found.append(plan)
         return min(found, key=self._cost, default=None)
 
     def _cost(self, plan: PoolPlan) -> float:
@@ -283,24 +322,27 @@ class _Promising:
 
     def _soonest(self, job: DueJob, ahead: Mapping[int, GpusAhead]) -> PoolPlan | None:
         """Late, but as early as can be; None: it can run nowhere now."""
-        return min(self._all(job, ahead), key=lambda plan: plan.share.done_at, default=None)
+        plans = []
+        for pool in self._pools(job):
+            share = smallest_share(job.works[pool], ahead[pool], self._gpus[pool], _ANY_TIME)
+            plans.append(PoolPlan(pool, self._longer(job, pool, ahead[pool], 0, share)))
+        return min(plans, key=lambda plan: plan.share.done_at, default=None)
 
-    def _all(self, job: DueJob, ahead: Mapping[int, GpusAhead], spare: int = 0) -> list[PoolPlan]:
-        return [
-            PoolPlan(pool, self._share(job, pool, ahead[pool], spare))
-            for pool, work in job.works.items()
-            if pool in self._gpus and work.counts[0] <= self._gpus[pool]
-        ]
+    def _pools(self, job: DueJob) -> list[int]:
+        """On which there is any number of GPUs for it."""
+        gpus = self._gpus
+        return [n for n, work in job.works.items() if work.counts[0] <= gpus.get(n, -1)]
 
-    def _share(self, job: DueJob, pool: int, ahead: GpusAhead, spare: int) -> GpuShare:
-        """The smallest, with time for its own changes and for so many more."""
+    def _longer(
+        self, job: DueJob, pool: int, ahead: GpusAhead, spare: int, share: GpuShare
+    ) -> GpuShare:
+        """The same with time for its own changes and for so many more."""
         work, total = job.works[pool], self._gpus[pool]
-        share = smallest_share(work, ahead, total, _ANY_TIME)
         for _ in range(2):  # more time may take more GPUs, on which more is lost
             plan = PoolPlan(pool, share)
             lost = _lost(job, plan, spare + _moves(job, plan))
             if not lost:
-                return share
+                break
             longer = replace(work, left=work.left + lost)
             share = smallest_share(longer, ahead, total, _ANY_TIME)
         return share
@@ -308,8 +350,8 @@ class _Promising:
 
 def _enough(job: DueJob, plan: PoolPlan, changes: int = 0) -> bool:
     """Is the job done in time with its plan, whose own changes cost time, and with so many more?"""
-    work = job.works[plan.pool]
-    return plan.share.does(replace(work, left=work.left + _lost(job, plan, changes)))
+    work, lost = job.works[plan.pool], _lost(job, plan, changes)
+    return plan.share.does(replace(work, left=work.left + lost) if lost else work)
 
 
 def _moves(job: DueJob, plan: PoolPlan) -> int:
