@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from platform import python_version
 from statistics import median
@@ -18,6 +19,7 @@ from dovetail.version import version
 
 _TIMES = (("mean_jct_s", "mean"), ("p99_jct_s", "p99"), ("makespan_s", "span"))
 _PARTS = (("fairness", "fair %"), ("on_time", "on time %"))
+_TOLD = re.compile(f":(left=predicted/)?predictor={PREDICTOR}")
 KNOWS = f"""\
 D: the true durations (`oracle`) · P: durations predicted from jobs that ended before
 (`NAME:predictor={PREDICTOR}`) · S: the distribution of service over the whole trace · V: speeds by
@@ -101,7 +103,7 @@ def _block(lines: Sequence[str]) -> str:
 
 def _named(row: BoardRow) -> str:
     """The name, and what it knows: a predictor is told by its letter."""
-    return f"{row.policy.replace(f':predictor={PREDICTOR}', '')} {row.knows}"
+    return f"{_TOLD.sub('', row.policy)} {row.knows}"
 
 
 def table(rows: Sequence[BoardRow]) -> list[str]:

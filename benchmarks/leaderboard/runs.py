@@ -35,20 +35,16 @@ class _OutOfTime(BaseException):
 def policies() -> list[str]:
     """Everything in the catalogue, and each that asks for durations again with predicted ones."""
     known = [*registry.names(), *VARIANTS]
-    asking = [
-        text
-        for text in known
-        if "predictor" in settable(registry.find(text.partition(":")[0]))
-        and "oracle" in registry.sources(text, "oracle")
-    ]
-    return [*known, *(f"{text}:predictor={PREDICTOR}" for text in asking)]
+    asking = [text for text in known if "oracle" in registry.sources(text, "oracle")]
+    again = [registry.with_predictor(text, PREDICTOR) for text in asking]
+    return [*known, *(text for text in again if text not in known)]
 
 
 def knows(experiment: Experiment, text: str) -> str:
     """Letters, explained on the page; `-` for a policy that is told nothing."""
     policy = registry.find(text.partition(":")[0])
     known, told = settable(policy), experiment.knowledge()
-    sources = registry.sources(text, experiment.predictor)
+    sources = registry.sources(text, experiment.predictor, told.left)
     counts = any(one.job.amount is not None for one in experiment.arrivals)
     letters = {
         "D": experiment.predictor in sources,

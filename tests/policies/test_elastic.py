@@ -129,3 +129,21 @@ def test_no_policy_asks_how_fast_a_job_is_on_more_gpus_than_there_are(name: str)
     state.record(Submitted(0.0, own))
     policy = registry.find(name)(speeds=_MeasuredUpTo8(), predictor=Oracle({own.id: 100.0}))
     assert any(isinstance(action, Start) for action in policy.decide(state))
+
+
+def test_work_left_is_told_by_the_predictor_that_a_text_names() -> None:
+    jobs = [arrival(f"j{i}", 0.0, 50.0 * (i + 1), 1, max_gpus=4) for i in range(3)]
+    done = run_trace("afs:left=predicted/predictor=history-mean", jobs, nodes(1, 4))
+    assert len(done.ends_at) == 3
+
+
+@pytest.mark.parametrize("policy", ["afs", "optimus", "lyra", "pop", "flex"])
+def test_what_is_known_of_lengths_is_told_wherever_a_policy_asks_for_it(policy: str) -> None:
+    assert registry.sources(policy, "oracle") == ["oracle"]
+    predicted = registry.with_predictor(policy, "history-mean")
+    assert registry.sources(predicted, "oracle") == ["history-mean"]
+
+
+def test_a_policy_that_takes_all_jobs_for_equally_long_is_told_no_lengths() -> None:
+    assert registry.sources("afs:lengths=false", "oracle") == []
+    assert registry.with_predictor("afs:lengths=false", "history-mean") == "afs:lengths=false"

@@ -17,6 +17,10 @@ MANY = 10_000
 NEED_NOTHING = ("fifo-skip", "las", "tiresias", "multilevel-feedback", "gittins")
 NEED_DURATIONS = ("easy", "sjf-skip", "qssf", "psjf", "srtf", "srsf")
 NEED_IN_HASTE = ("qssf", "srtf", "srsf")
+ELASTIC = ("optimus", "afs", "flex")
+MANY_ELASTIC = (
+    5000  # jobs; with more these take hours, since they look at all running jobs each minute
+)
 COMPARED = "qssf"  # with every predictor, to see what better predictions are worth
 
 
@@ -71,13 +75,26 @@ def _for_what_there_is(question: Question, predictor: str) -> Iterator[str]:
         yield from ("edf", f"least-laxity:predictor={predictor}")
     if any(job.cpus for job in jobs):
         yield "drf"
+    if any(job.elastic for job in jobs) and len(jobs) <= MANY_ELASTIC:
+        yield "afs:lengths=false"
+        yield from (registry.with_predictor(name, predictor) for name in ELASTIC)
+
+
+def not_tried(question: Question) -> list[str]:
+    """Who would belong to them, and why they are not among them."""
+    number = sum(arrival.job.elastic for arrival in question.arrivals)
+    if not number or len(question.arrivals) <= MANY_ELASTIC:
+        return []
+    names = ", ".join(ELASTIC)
+    return [
+        f"Elastic policies ({names}): {number:,} jobs are elastic, and with more than {MANY_ELASTIC:,} "
+        "jobs these policies take hours; name them with --policies to wait for them."
+    ]
 
 
 def _told(text: str, predictor: str) -> str:
     """A policy that needs durations and names no predictor gets the usual one."""
-    if "" in registry.sources(text, ""):
-        return f"{text}:predictor={predictor}"
-    return text
+    return registry.with_predictor(text, predictor) if "" in registry.sources(text, "") else text
 
 
 def _entry(text: str, predictor: str) -> Contender:

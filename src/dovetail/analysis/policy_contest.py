@@ -10,7 +10,14 @@ from itertools import repeat
 
 import numpy as np
 
-from dovetail.analysis.contenders import BASELINE, COMPARED, REFERENCE, Contender, entries
+from dovetail.analysis.contenders import (
+    BASELINE,
+    COMPARED,
+    REFERENCE,
+    Contender,
+    entries,
+    not_tried,
+)
 from dovetail.analysis.question import Question
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import Seconds
@@ -175,7 +182,7 @@ def contest(question: Question, map: Map = map, progress: Progress | None = None
         predictor=predictor,
         tried=_tried(good, question.seed),
         kept=_kept(good, question.seed),
-        not_measured=(*problems, *_remarks(blocks)),
+        not_measured=(*problems, *not_tried(question), *_remarks(blocks)),
     )
 
 

@@ -74,11 +74,13 @@ def _block(summaries: Sequence[Summary], columns: Sequence[tuple[str, str]]) -> 
     return figures_table(rows)
 
 
-def told(policies: Sequence[str], predictor: str, speeds: str = "none") -> list[str]:
+def told(
+    policies: Sequence[str], predictor: str, speeds: str = "none", left: str = "predicted"
+) -> list[str]:
     """What policies knew beyond the present: it decides how much their figures promise."""
     knowing: dict[str, list[str]] = {}
     for text in policies:
-        for source in registry.sources(text, predictor):
+        for source in registry.sources(text, predictor, left):
             knowing.setdefault(_source(source), []).append(text)
         if (asked := registry.speeds_of(text, speeds)) is not None:
             rests_on = source_of(SPEED_PREDICTORS, asked)

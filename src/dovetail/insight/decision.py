@@ -30,7 +30,7 @@ from dovetail.insight.worth import (
     Measured,
 )
 from dovetail.models.workload import Arrival
-from dovetail.policies.registry import sources
+from dovetail.policies.registry import sources, with_predictor
 from dovetail.text.counting import counted
 
 _PAST = 0.25  # share of the trace that is kept to learn from
@@ -145,14 +145,14 @@ def _arms(
     arms: dict[ArmKey, Arm] = {
         (FIFO, "", 0): Arm(packed, FIFO),
         (unaware, "", 0): Arm(packed, unaware),
-        (AS_IT_IS, "", 0): Arm(packed, f"{policy}:predictor={HISTORY_MEAN}"),
+        (AS_IT_IS, "", 0): Arm(packed, with_predictor(policy, HISTORY_MEAN)),
     }
     for sigma in SIGMAS:
         for draw in range(draws if sigma else 1):
             arms[NOISY, sigma, draw] = Arm(packed, policy, sigma, seed=seed + draw)
     for column, obstacle in shuffles_of(scene).items():
         for draw in range(0 if obstacle else draws):
-            own = f"{policy}:predictor={HISTORY_MEAN}"
+            own = with_predictor(policy, HISTORY_MEAN)
             arms[SHUFFLED, column, draw] = Arm(packed, own, shuffle=column, seed=seed + draw)
     return arms
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from dovetail.catalogue import Catalogue, settable, unwrapped
+from dovetail.catalogue import Catalogue, settable, unwrapped, within
 from dovetail.core.loop import Policy
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.plan import Place
@@ -81,7 +81,8 @@ class Knowledge:
         if key not in self._made:
             facts = {name: (lambda fact=fact: fact) for name, fact in self.facts.items()}
             own = {"predictor": lambda: self.predictor_named(self.predictor)}
-            self._made[key] = catalogue.make(text, {**facts, **own})
+            named = {"predictor": lambda value: self.predictor_named(unwrapped(value))}
+            self._made[key] = catalogue.make(text, {**facts, **own}, named)
         return self._made[key]
 
 
@@ -128,16 +129,44 @@ def deals_leases(text: str) -> bool:
     return "whole_steps" in known or (split is not None and deals_leases(unwrapped(split)))
 
 
-def sources(text: str, predictor: str) -> list[str]:
-    """The source of a policy's beliefs about jobs: its predictor's name, or `services`."""
+def sources(text: str, predictor: str, left: str = "predicted") -> list[str]:
+    """The source of a policy's beliefs about jobs: its predictor's name, or `services`. `left` is how
+    it is told the work left where it asks for that and names no other way."""
     known = settable(find(text.partition(":")[0]))
     given = CATALOGUE.given(text, known)
     found = [unwrapped(given.get("predictor", predictor))] if "predictor" in known else []
+    found += [source for source in _of_left(known, given, predictor, left) if source not in found]
     if "services" in known and "services" not in given:
         found.append("services")
-    if within := _within(text, known, given):
-        found += [source for source in sources(within, predictor) if source not in found]
+    if inner := _within(text, known, given):
+        found += [source for source in sources(inner, predictor, left) if source not in found]
     return found
+
+
+def _of_left(
+    known: Mapping[str, Any], given: Mapping[str, str], predictor: str, left: str
+) -> list[str]:
+    """What stands behind beliefs about the work left."""
+    if "left" not in known or given.get("lengths") == "false":
+        return []
+    asked = unwrapped(given.get("left", left))
+    own = settable(LEFT_PREDICTORS.find(asked.partition(":")[0]))
+    if "predictor" not in own:
+        return []
+    return [unwrapped(LEFT_PREDICTORS.given(asked, own).get("predictor", predictor))]
+
+
+def with_predictor(text: str, predictor: str) -> str:
+    """The same, told lengths by that predictor wherever it asks for some and its text names none."""
+    known = settable(find(text.partition(":")[0]))
+    given, named = CATALOGUE.given(text, known), within(predictor)
+    if "predictor" in known and "predictor" not in given:
+        text += f":predictor={named}"
+    if "left" in known and "left" not in given and given.get("lengths") != "false":
+        text += f":left=predicted/predictor={named}"
+    if "policy" in known and "policy" not in given:
+        text += f":policy={within(with_predictor(_within(text, known, given), predictor))}"
+    return text
 
 
 def _within(text: str, known: Mapping[str, Any], given: Mapping[str, str]) -> str:

@@ -101,9 +101,15 @@ def _gains(own: Contest, drawn: ChartsDrawn) -> str:
     )
 
 
+def _short(row: Tried) -> str:
+    """Without who told it lengths: that has a column of its own."""
+    told = f"predictor={row.told}"
+    return row.policy.removesuffix(f":{told}").removesuffix(f":left=predicted/{told}")
+
+
 def _cells(row: Tried) -> Sequence[Cell]:
     return (
-        Cell(policy_link(row.policy, row.policy.removesuffix(f":predictor={row.told}")), html=True),
+        Cell(policy_link(row.policy, _short(row)), html=True),
         Cell(row.told.replace("services", "distribution of service") or "nobody"),
         Cell(duration_text(row.mean_jct_s), row.mean_jct_s),
         Cell("–" if row.policy == BASELINE else gain_text(row.gain, row.low, row.high), row.gain),

@@ -220,7 +220,8 @@ def _say(
     if shown.by is not None:
         print_lines(group_tables(records, shown.by))
     policies = [record.policy for record in records]
-    for line in told(policies, experiment.predictor, _speeds(experiment)):
+    left = experiment.knowledge().left
+    for line in told(policies, experiment.predictor, _speeds(experiment), left):
         click.echo(line)
     for line in searches_told([record.summary for record in records]):
         click.echo(line)
