@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from math import inf, log2
 from typing import Final, NamedTuple, TypeAlias, final
 from unicodedata import category, normalize
@@ -43,6 +44,7 @@ def plain(name: str) -> str:
     return "".join([own for own in letters if own.isalnum() or category(own).startswith("M")])
 
 
+@lru_cache(10_000)
 def model_type(text: str) -> ModelType:
     """From `resnet50`, `resnet50@64` or, as Gavel has it, `ResNet-50 (batch size 64)`."""
     found = _BATCH.fullmatch(text.strip())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from math import isfinite
 from statistics import median
-from typing import Final, NamedTuple, Protocol, TypeAlias, final, runtime_checkable
+from typing import Final, NamedTuple, Protocol, TypeAlias, cast, final
 
 from dovetail.core.model import Job
 from dovetail.models.scaling import USUAL_SCALING, sped_up
@@ -23,7 +23,6 @@ class SpeedPredictor(Protocol):
         """On so many GPUs of that kind, on so many nodes; 0: it cannot run there."""
 
 
-@runtime_checkable
 class SideSpeeds(Protocol):
     """Knows jobs that share GPUs."""
 
@@ -33,7 +32,9 @@ class SideSpeeds(Protocol):
 
 def beside(speeds: SpeedPredictor, job: Job, other: Job, kind: str) -> tuple[float, float]:
     """As believed, by those that believe anything of it."""
-    return speeds.beside(job, other, kind) if isinstance(speeds, SideSpeeds) else (0.0, 0.0)
+    if not hasattr(speeds, "beside"):
+        return 0.0, 0.0
+    return cast(SideSpeeds, speeds).beside(job, other, kind)
 
 
 @final

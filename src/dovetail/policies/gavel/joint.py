@@ -140,23 +140,17 @@ class JointSystem:
                 _weights((each, each, pairs.gpus, *beside), own),
             ]
         )
-        matrix: Array = (
-            np.bincount(entries.where, weights, size * size)
-            .reshape(size, size)
-            .astype(float, copy=False)
-        )
-        matrix += matrix.T  # every crossing was counted on one side; the diagonal is now twice
+        # Every crossing stands above the diagonal, which is all that is read of the matrix.
+        matrix: Array = np.bincount(entries.where, weights, size * size).reshape(size, size)
         diagonal: Array = matrix.ravel()[:: size + 1]
-        diagonal *= 0.5
         diagonal += ratio
         diagonal[needs:] += mean * mean * ratio[:jobs]
         cross = np.arange(jobs)
         matrix[cross, needs + cross] -= mean * ratio[:jobs]
-        matrix[needs + cross, cross] -= mean * ratio[:jobs]
         diagonal *= 1.0 + _FIRM
-        if not np.isfinite(matrix).all():
+        if not np.isfinite(diagonal).all():
             raise np.linalg.LinAlgError("no number")
-        self._factor = cho_factor(matrix, overwrite_a=True, check_finite=False)
+        self._factor = cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
         self._along = np.zeros(size)
         self._along[needs:] = slopes
         self._moved = cho_solve(self._factor, self._along, check_finite=False) if moves else None
