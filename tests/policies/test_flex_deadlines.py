@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from benchmarks.flex_deadlines import COST, ByKind, OffBy
+from benchmarks.flex_deadlines import COST, WRONG, Asked, ByKind, OffBy, OffByKind, run
 from benchmarks.flex_deadlines import SPEEDS as KINDS
 
 from dovetail.core.entries import Refuse
@@ -35,7 +35,8 @@ def _jobs(seed: int, number: int = 40) -> list[Arrival]:
 def _played(jobs: list[Arrival], off_by: float = 0.0, **rest: object) -> PolicyRun:
     world = World(jobs, CLUSTER, speed=by_kind_and_placement(KINDS))
     believed = OffBy({one.job.id: one.work_s for one in jobs}, off_by)
-    return run_world(world, Flex(predictor=believed, speeds=ByKind(), **rest))  # type: ignore[arg-type]
+    rest = {"speeds": ByKind(), **rest}
+    return run_world(world, Flex(predictor=believed, **rest))  # type: ignore[arg-type]
 
 
 def _promised(done: PolicyRun) -> list[tuple[str, bool]]:
@@ -58,6 +59,48 @@ def test_few_promises_are_broken_when_beliefs_are_a_fifth_wrong() -> None:
     promised = [row for seed in range(6) for row in _promised(_played(_jobs(seed), off_by=0.2))]
     broken = [job_id for job_id, kept in promised if not kept]
     assert len(broken) <= 0.02 * len(promised)
+
+
+def test_few_promises_are_broken_when_beliefs_of_speeds_are_a_fifth_wrong() -> None:
+    runs = [_played(_jobs(seed), speeds=OffByKind(WRONG)) for seed in range(6)]
+    promised = [row for done in runs for row in _promised(done)]
+    assert len(promised) > 60
+    broken = [job_id for job_id, kept in promised if not kept]
+    assert len(broken) <= 0.02 * len(promised)
+
+
+@pytest.mark.parametrize(("kappa", "seed"), [(1.2, 206), (4.0, 203)])
+def test_a_job_that_is_nearly_done_keeps_its_gpus_to_the_end(kappa: float, seed: int) -> None:
+    """It was stopped in its last second, as its plan was over, and ended late."""
+    _, found = run(Asked("two kinds", kappa, seed, "right"))
+    assert found.broken == 0
+
+
+def test_jobs_that_have_just_begun_do_not_move_each_other_for_ever() -> None:
+    _, found = run(Asked("two kinds", 2.0, 0, "speeds wrong"))
+    assert found.met > 30
+
+
+def test_promises_leave_room_for_speeds_that_were_believed_too_high() -> None:
+    """A job that can just be in time if it is as fast as believed is promised that after twenty others
+    were; not after others were half as fast, and not before anything was seen."""
+    alone = [arrival("last", 3000.0, 100.0, 1, deadline=3115.0)]
+    before = [arrival(f"j{i}", 150.0 * i, 50.0, 1, deadline=150.0 * i + 140.0) for i in range(20)]
+
+    def promised(jobs: list[Arrival], **rest: object) -> bool:
+        done = _played(jobs, **rest)
+        return plan_of(done.ended["last"]) is not None  # type: ignore[index]
+
+    assert promised([*before, *alone])
+    assert not promised(alone)
+    assert not promised([*before, *alone], speeds=_TwiceAsFast())
+
+
+class _TwiceAsFast:
+    """As is believed of all jobs but the last."""
+
+    def speed(self, job: Any, kind: str, gpus: int, nodes: int) -> float:
+        return ByKind().speed(job, kind, gpus, nodes) * (1.0 if job.id == "last" else 2.0)
 
 
 def test_a_job_without_a_promise_runs_as_well_as_it_can_or_is_refused_if_asked() -> None:

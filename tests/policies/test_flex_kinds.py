@@ -14,7 +14,7 @@ from dovetail.policies.flex.claims import Claimant, GpuWay
 from dovetail.policies.flex.exchange import exchanged
 from dovetail.policies.flex.policy import Flex
 from dovetail.predict.duration import Oracle
-from dovetail.testing import World, run_world
+from dovetail.testing import World, arrival, run_world
 from dovetail.testing.runs import PolicyRun
 
 FAST, SLOW = 0, 1
@@ -93,3 +93,18 @@ def test_a_small_job_moves_aside_so_that_a_gang_has_a_node_to_itself() -> None:
     begun = [entry for _, entry in found.entries if isinstance(entry, Start | Resize)]
     (placement,) = [entry.placement for entry in begun if entry.job_id == "gang"]
     assert len(placement.slices) == 1
+
+
+def test_who_is_long_in_the_system_has_the_fast_gpu_while_there_are_gpus_for_all() -> None:
+    """It is the short one that has it where somebody has to wait."""
+
+    def first_on_fast(*lengths: float) -> str:
+        jobs = [arrival(f"{length:g}", 0.0, length) for length in lengths]
+        nodes = (Node("f", 1, "fast"), Node("s", 2, "slow"))
+        world = World(jobs, nodes, speed=by_kind_and_placement(SPEEDS))
+        policy = Flex(predictor=Oracle({a.job.id: a.work_s for a in jobs}), speeds=KindSpeeds())
+        begun = run_world(world, policy).of(Start)
+        return next(one.job_id for one in begun if one.placement.slices[0].node == 0)
+
+    assert first_on_fast(100.0, 2000.0) == "2000"
+    assert first_on_fast(100.0, 500.0, 2000.0, 3000.0) == "100"

@@ -13,7 +13,7 @@ from dovetail.models.applications import packed
 from dovetail.models.epochs import Training, TrainingRun
 from dovetail.predict.duration import Predictor
 
-_LEAST_S: Final = 1.0  # of a job that has run longer than was believed: it may end any moment
+LEAST_S: Final = 1.0  # of a job that has run longer than was believed: it may end any moment
 
 
 class LeftPredictor(Protocol):
@@ -29,7 +29,7 @@ class LessDone:
 
     def left_s(self, track: Track, view: View) -> Seconds:
         left = self.predictor.duration_s(track.job, view) - track.executed_by(view.now)
-        return max(left, _LEAST_S)
+        return max(left, LEAST_S)
 
 
 @final
@@ -99,7 +99,7 @@ class ByReports:
         amount, each_s = track.job.amount, index.of(track)
         if amount is None or each_s is None:
             return LessDone(self.predictor).left_s(track, view)
-        return max(amount * each_s - track.executed_by(view.now), _LEAST_S)
+        return max(amount * each_s - track.executed_by(view.now), LEAST_S)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ from dovetail.predict.told import GoodputByModel
 if TYPE_CHECKING:
     from dovetail.models.goodput_agent import ToldGoodput
 
+# Of its time so far and the work it has left: where all jobs have GPUs, this power of it is its weight.
+_AGING = 0.5
 _NEARLY = 0.02  # of its speed a job keeps, at least, however much a move costs
 
 
@@ -35,17 +37,20 @@ class Supply:
 
     room: Room
     gpus: Mapping[int, int]  # by the pools' index
+    plenty: bool = False  # are there as many as all jobs together may have?
 
     def pool(self, index: int) -> Pool:
         return self.room.pools[index]
 
 
-def supply_of(view: View, movable: Iterable[Track]) -> Supply:
-    gpus = {pool.index: pool.free for pool in view.room.pools}
+def supply_of(view: View, movable: Iterable[Track], waiting: Iterable[Track]) -> Supply:
+    gpus, wanted = {pool.index: pool.free for pool in view.room.pools}, 0
     for track in movable:
         assert track.placement is not None
         gpus[_pool_of(view.room, track.placement).index] += track.placement.gpus
-    return Supply(view.room, gpus)
+        wanted += track.job.most_gpus
+    wanted += sum(track.job.most_gpus for track in waiting)
+    return Supply(view.room, gpus, wanted <= sum(gpus.values()))
 
 
 def _pool_of(room: Room, placement: Placement) -> Pool:
@@ -72,6 +77,8 @@ class Believed:
         ways = [way for way in self._ways(track, left, view, supply, doubt) if way.rate > 0]
         thriftiest = max([way.rate / way.gpus for way in ways], default=1.0)
         weight = track.job.weight * max(left / thriftiest, 1e-9) ** -self.favour
+        if supply.plenty:  # nobody waits: it is only about who has the faster GPUs
+            weight *= (view.now - track.submitted_at + left) ** _AGING
         ahead = moving_s(track) * track.placement.gpus if track.placement is not None else 0.0
         gpu_s, priority = left / thriftiest - ahead, track.job.priority
         return Claimant(track.job.id, ways, gpu_s, weight, priority, self._differ(track, supply))

@@ -76,9 +76,9 @@ class Flex:
         if not to_come and not any(_has_choice(view, track) for track in running):
             return
         movable, believed = _movable(view), self._believed
-        supply = supply_of(view, movable)
-        sharing = (*movable, *[track for track in waiting if is_shared_out(track.job)])
-        in_order = sorted(sharing, key=lambda track: track.sequence)
+        whole = [track for track in waiting if is_shared_out(track.job)]
+        supply = supply_of(view, movable, whole)
+        in_order = sorted((*movable, *whole), key=lambda track: track.sequence)
         doubt = self._surprises.doubt(view, Doubt(self.doubt, self.doubt))
         claimants = {track: believed.claimant(track, view, supply, doubt) for track in in_order}
         for track in in_order:
@@ -158,8 +158,8 @@ class Flex:
     def _order(self, view: View) -> Callable[[Track], tuple[bool, float, float, int]]:
         """Those that must have GPUs now to keep a promise, then by what is left."""
         movable, believed = _movable(view), self._believed
-        supply = supply_of(view, movable)
-        tracks = [*movable, *self._in_line(view)]
+        tracks = [*movable, *(waiting := self._in_line(view))]
+        supply = supply_of(view, movable, waiting)
         doubt = self._surprises.doubt(view, Doubt(self.doubt, self.doubt))
         claimants = {track: believed.claimant(track, view, supply, doubt) for track in tracks}
         floors = self._promised(view, supply, claimants, doubt).floors

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, final
 
 from dovetail.core.entries import Note
 from dovetail.core.model import JobId, Seconds
-from dovetail.core.track import Track
+from dovetail.core.track import RUNNING, Track
 from dovetail.policies.deadline.believed import could_be_done_at
 from dovetail.policies.deadline.gpus_ahead import GpusAhead, Slots, all_free, gpu_seconds
 from dovetail.policies.deadline.shares import (
@@ -26,6 +26,7 @@ from dovetail.policies.deadline.shares import (
     smallest_share,
 )
 from dovetail.policies.flex.claims import GpuWay
+from dovetail.predict.left import LEAST_S
 
 KEY: Final = "flex"  # of a job with a deadline: see `_written`
 _ANY_TIME: Final = Slots()
@@ -133,14 +134,15 @@ class _Promising:
         for job_id, job in self._jobs.items():
             if KEY not in job.track.notes:
                 self._judge(job_id)
-        floors = {
+        ending = self._ending()
+        floors = ending | {
             job_id: self._way(job_id, plan)
             for job_id, plan in self._plans.items()
-            if plan.share.now
+            if plan.share.now and job_id not in ending
         }
         changes = [when for plan in self._plans.values() for when, _ in plan.share.steps]
         later = min([when for when in changes if when > self._now], default=inf)
-        held = self._held()
+        held = self._held() | ending
         notes = [*self._notes.values(), *self._could]
         return Promised(floors, held, notes, later, self._refused)
 
@@ -191,15 +193,33 @@ class _Promising:
             if sum(not self._does(one, plan) for one, plan in fresh.items()) < len(late):
                 self._keep_all(fresh)
 
-    def _held(self) -> dict[JobId, GpuWay]:
-        """Those that are no slower than their plan says now, and could not afford to be moved."""
-        held = {}
-        for job_id, plan in self._plans.items():
+    def _ending(self) -> dict[JobId, GpuWay]:
+        """Those that are done sooner than they could be moved: they stay, whatever others were
+        promised for this moment."""
+        found = {}
+        for job_id in self._plans:
             job = self._jobs[job_id]
-            if job.has is not None and job.moving_s and plan.pool in job.works:
-                slower = plan.share.now and job.has.rate < self._way(job_id, plan).rate
-                if not slower and not _enough(job, plan, changes=1):
+            if job.has is not None and job.has.pool in job.works and job.has.rate > 0:
+                left = job.works[job.has.pool].left
+                if left <= max(job.moving_s * job.has.rate, LEAST_S):
+                    found[job_id] = job.has
+        return found
+
+    def _held(self) -> dict[JobId, GpuWay]:
+        """Those that are no slower than their plan says now, and could not afford to be moved or have
+        not got anywhere since they were: else jobs may move each other for ever."""
+        held = {}
+        for job_id, job in self._jobs.items():
+            if job.has is None or not job.moving_s:
+                continue
+            plan = self._plans.get(job_id)
+            if plan is not None and plan.pool in job.works:
+                if plan.share.now and job.has.rate < self._way(job_id, plan).rate:
+                    continue
+                if not _enough(job, plan, changes=1):
                     held[job_id] = job.has
+            if job.track.phase is RUNNING and job.track.working_since == self._now:
+                held[job_id] = job.has
         return held
 
     def _does(self, job_id: JobId, plan: PoolPlan | None) -> bool:
