@@ -110,7 +110,7 @@ def test_a_job_without_a_promise_runs_as_well_as_it_can_or_is_refused_if_asked()
     assert done.phase("a") is Phase.REFUSED
     (refusal,) = done.of(Refuse)
     assert refusal.reason == (
-        "its deadline in 1 min 40 s cannot be promised: it could be done in 18 min; give a later "
+        "its deadline in 1 min 40 s cannot be promised: it could be done in 20 min; give a later "
         "one, or none"
     )
 

@@ -78,8 +78,8 @@ def runs(jobs: Sequence[tuple[str, float, int, float]], cluster: Sequence[Node])
 
 def test_a_job_moves_to_a_faster_kind_that_frees_although_nobody_waits() -> None:
     cluster = [Node("f", 1, "fast"), Node("s", 1, "slow")]
-    found = runs([("short", 0.0, 1, 100.0), ("long", 0.0, 1, 1000.0)], cluster)
-    assert found.ended[JobId("long")].ended_at == 100.0 + (1000.0 - 100.0 * 0.5)
+    found = runs([("first", 0.0, 1, 1000.0), ("second", 0.0, 1, 900.0)], cluster)
+    assert found.ended[JobId("second")].ended_at == 1000.0 + (900.0 - 1000.0 * 0.5)
 
 
 def test_a_small_job_moves_aside_so_that_a_gang_has_a_node_to_itself() -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from dovetail.core.entries import Note
 from dovetail.core.inventory import Pool
 from dovetail.core.room import Room
-from dovetail.core.track import RUNNING, Track
+from dovetail.core.track import FINISHED, RUNNING, Track
 
 _BELIEVED: Final = "flex speeds"  # [pool, GPUs, rate] for each way it might have run in
 _SEEN: Final = "flex seen"  # [pool, GPUs, speed] for each pool it has run on, as it was there last
@@ -21,17 +21,25 @@ class SeenSpeed(NamedTuple):
     speed: float
 
 
-def seen_speeds(track: Track, room: Room | None = None) -> dict[int, SeenSpeed]:
-    """By pool; with `room` also where it runs now."""
+def seen_speeds(track: Track, room: Room) -> dict[int, SeenSpeed]:
+    """By pool: as noted, where it runs now, and where it was if it ended before that was noted."""
     found = {pool: SeenSpeed(gpus, speed) for pool, gpus, speed in track.notes.get(_SEEN, ())}
-    place = track.placement
-    if room is not None and place is not None and track.phase is RUNNING:
-        pool = room.pool_of[place.slices[0].node].index
-        found[pool] = SeenSpeed(place.gpus, track.speed)
+    place, speed = track.placement, track.speed
+    if not found and track.phase is FINISHED and not (track.preemptions or track.resizes):
+        place, speed = track.left, _usual_speed(track)
+    if place is not None and (track.phase is RUNNING or track.phase is FINISHED) and speed > 0:
+        found[room.pool_of[place.slices[0].node].index] = SeenSpeed(place.gpus, speed)
     return found
 
 
-def slower_than_believed(track: Track, room: Room | None = None) -> Iterator[float]:
+def _usual_speed(track: Track) -> float:
+    """Of one that ran in a single place."""
+    place = track.left
+    worked_s = 0.0 if place is None else track.held_s - track.lost_gpu_s / max(place.holds, 1e-9)
+    return track.executed_s / worked_s if worked_s > 0 else 0.0
+
+
+def slower_than_believed(track: Track, room: Room) -> Iterator[float]:
     """For each pool it has run on, how many times as fast it was believed to be there."""
     believed = track.notes.get(_BELIEVED)
     if not believed:
@@ -56,7 +64,7 @@ def believed_note(
 
 def seen_note(track: Track, room: Room) -> list[Note]:
     """To be remembered, when it is news."""
-    now = seen_speeds(track, room)
-    if _BELIEVED not in track.notes or now == seen_speeds(track):
+    rows = [[pool, *one] for pool, one in seen_speeds(track, room).items()]
+    if _BELIEVED not in track.notes or rows == list(track.notes.get(_SEEN, ())):
         return []
-    return [Note(_SEEN, [[pool, *one] for pool, one in now.items()], track.job.id)]
+    return [Note(_SEEN, rows, track.job.id)]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final, NamedTuple, final
 
+from dovetail.core.room import Room
 from dovetail.core.track import FINISHED, Track
 from dovetail.core.view import ENDS, RECALLS, View
 from dovetail.policies.flex.promises import believed_then
@@ -31,7 +32,8 @@ class _Ratios:
     """Of the last jobs with a deadline: how long they were to how long they were believed to be, and
     how fast they were believed to be to how fast they were, wherever they ran."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: Room) -> None:
+        self._room: Final = room
         self.watches = ENDS | RECALLS
         self.lengths: Final[deque[float]] = deque(maxlen=_KEPT)
         self.speeds: Final[deque[float]] = deque(maxlen=_KEPT)
@@ -41,7 +43,7 @@ class _Ratios:
             self.ends(track)
 
     def ends(self, track: Track) -> None:
-        self.speeds.extend(slower_than_believed(track))
+        self.speeds.extend(slower_than_believed(track, self._room))
         believed = believed_then(track)
         if track.phase is FINISHED and believed is not None and believed > 0:
             self.lengths.append(track.executed_s / believed)
@@ -53,7 +55,7 @@ class Surprises:
     """Asks the view for what has become of beliefs."""
 
     def build(self, view: View) -> _Ratios:
-        return _Ratios()
+        return _Ratios(view.room)
 
     def doubt(self, view: View, prior: Doubt) -> Doubt:
         """As nearly all were off, or `prior` while too few are known."""
