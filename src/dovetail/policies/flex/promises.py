@@ -146,26 +146,6 @@ class _Promising:
         notes = [*self._notes.values(), *self._could]
         return Promised(floors, held, notes, later, self._refused)
 
-    def _hopes(self) -> dict[JobId, PoolPlan]:
-        """Those that were promised nothing are on time, too, if they get what the promises leave. Who
-        by now can be promised its deadline after all is."""
-        open_ = [one for one in self._jobs if one not in self._plans]
-        hopes, ahead = {}, dict(self._left)
-        for job_id in sorted(open_, key=lambda one: self._jobs[one].deadline):
-            job = self._jobs[job_id]
-            if job.deadline <= self._now:
-                continue
-            plan = self._cheapest(job, ahead, _SPARE)
-            if plan is not None and job_id not in self._refused:
-                self._keep(job_id, plan)
-            else:
-                plan = self._cheapest(job, ahead)
-            if plan is not None:
-                share = plan.share
-                ahead[plan.pool] = ahead[plan.pool].less(share.steps, share.until)
-                hopes[job_id] = plan
-        return hopes
-
     def _way(self, job_id: JobId, plan: PoolPlan) -> GpuWay:
         work = self._jobs[job_id].works.get(plan.pool)
         gpus = plan.share.now
