@@ -37,9 +37,10 @@ class Flex:
     fairness that favours jobs with little left. Elastic jobs grow and shrink, all may change their
     kind; who is moved gains more than that costs. Needs no oracle.
 
-    A deadline is promised if a plan keeps it, with room for what predictions were wrong by so far
-    (`doubt` of them until ten are known); a promised job gets at least what its plan says, any other
-    runs as well as it can. `refuse`: a job whose deadline cannot be promised is refused instead.
+    A deadline is promised if a plan keeps it, with room for what beliefs of lengths and speeds were
+    wrong by so far (`doubt` of them until ten are known); a promised job gets at least what its plan
+    says, any other runs as well as it can. `refuse`: a job whose deadline cannot be promised is
+    refused instead.
     `favour`: 0 shares as if all jobs were equally long, 1 nearly serves the shortest alone;
     `horizon_s`: a move must pay for itself within this time; `round_s`: how often shares are looked
     at again while nothing else happens.
