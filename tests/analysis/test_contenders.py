@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dovetail.analysis.contenders import MANY_ELASTIC, REFERENCE, entries, not_tried
 from dovetail.analysis.question import Question
 from dovetail.testing import arrival, nodes
 from dovetail.traces.trace import Trace
 
 
-def _question(jobs: int, **of_each: int) -> Question:
+def _question(jobs: int, **of_each: Any) -> Question:
     arrivals = [arrival(f"j{i}", float(i), 60.0, 2, **of_each) for i in range(jobs)]
     return Question(Trace(arrivals), nodes(1, 8))
 

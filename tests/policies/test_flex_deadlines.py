@@ -87,7 +87,7 @@ def test_promises_leave_room_for_speeds_that_were_believed_too_high() -> None:
     alone = [arrival("last", 3000.0, 100.0, 1, deadline=3115.0)]
     before = [arrival(f"j{i}", 150.0 * i, 50.0, 1, deadline=150.0 * i + 140.0) for i in range(20)]
 
-    def promised(jobs: list[Arrival], **rest: object) -> bool:
+    def promised(jobs: list[Arrival], **rest: Any) -> bool:
         done = _played(jobs, **rest)
         return plan_of(done.ended["last"]) is not None  # type: ignore[index]
 

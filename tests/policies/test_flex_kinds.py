@@ -104,7 +104,7 @@ def test_who_is_long_in_the_system_has_the_fast_gpu_while_there_are_gpus_for_all
         world = World(jobs, nodes, speed=by_kind_and_placement(SPEEDS))
         policy = Flex(predictor=Oracle({a.job.id: a.work_s for a in jobs}), speeds=KindSpeeds())
         begun = run_world(world, policy).of(Start)
-        return next(one.job_id for one in begun if one.placement.slices[0].node == 0)
+        return str(next(one.job_id for one in begun if one.placement.slices[0].node == 0))
 
     assert first_on_fast(100.0, 2000.0) == "2000"
     assert first_on_fast(100.0, 500.0, 2000.0, 3000.0) == "100"

@@ -54,7 +54,7 @@ def _at_once(seed: int, make: Callable[[Exact], Policy]) -> list[Any]:
     for i in range(chance.randint(2, 30)):
         work, gpus = chance.choice([60.0, 200.0, 900.0]), chance.choice([1, 2, 4])
         due = None if chance.random() < 0.1 else work * chance.uniform(0.4, 12.0)
-        more = {"min_gpus": 1, "max_gpus": 8} if chance.random() < 0.5 else {}
+        more: dict[str, Any] = {"min_gpus": 1, "max_gpus": 8} if chance.random() < 0.5 else {}
         cost = Interruption(2.0, 3.0) if seed % 2 else Interruption()
         jobs.append(arrival(f"j{i}", 0.0, work, gpus, deadline=due, interruption=cost, **more))
     policy = make(Exact({one.job.id: one.work_s for one in jobs}))

@@ -89,6 +89,7 @@ class _Turn:
         self.first = first_lease(view.now, policy.lease_s)
         self.notes: dict[Track, tuple[int, ...]] = {}  # that changed
         self.claims: dict[Track, Claim] = {}
+        self.reasons: dict[Track, str] = {}  # of those for whom there was no room
 
     def decided(self, wanted: dict[Track, int]) -> Iterator[Action]:
         """Notes and refusals; who is to have what is added to `wanted`."""
@@ -148,11 +149,10 @@ class _Turn:
         able = [track for track in new if self._is_possible(track, total)]
         in_turn(able, lambda group: self._promise(group, total))
         used = self._used()
-        for track in new:
-            if track in self.leases:
-                continue
+        for track in [track for track in new if track not in self.leases]:
             if self.policy.refuse and not track.resumed:
-                yield Refuse(track.job.id, self._reason(track, total, used))
+                reason = self.reasons.get(track) or self._reason(track, total, used)
+                yield Refuse(track.job.id, reason)
             else:
                 self._keep(track, tuple(_SECOND))
 
@@ -172,9 +172,12 @@ class _Turn:
             return True
         if len(group) > 1:
             return False
-        alone = latest(self._claim(group[0]), self.first, total, self._used())
+        track, used = group[0], self._used()
+        alone = latest(self._claim(track), self.first, total, used)
         if alone is not None:
-            self._keep(group[0], alone)
+            self._keep(track, alone)
+        else:
+            self.reasons[track] = self._reason(track, total, used)
         return alone is not None
 
     def _used(self) -> Counter[int]:

@@ -99,6 +99,7 @@ class _Round:
         self.works = {t: self.beliefs.due(t, _deadline(t)) for t in self.plans}
         self.others = [track for track in family.tracks if track not in self.plans]
         self.changed: dict[Track, GpuShare] = {}
+        self.could: dict[Track, Seconds] = {}  # be done by then: those for whom there was no room
 
     def decided(self, wanted: dict[Track, int]) -> Iterator[Action]:
         """Notes, refusals and the next wake-up; who is to have what is added to `wanted`."""
@@ -143,7 +144,7 @@ class _Round:
         self.others = [t for t in self.others if t not in self.plans and t not in refused]
         ahead = self._ahead()
         for track, work in left.items():
-            done_at = self._could_be_done_at(work, ahead)
+            done_at = self.could.get(track) or self._could_be_done_at(work, ahead)
             if track in refused:
                 yield Refuse(track.job.id, unpromised(track, self.view.now, done_at))
             else:
@@ -157,9 +158,14 @@ class _Round:
         if not fresh.late:
             self._keep(tracks, fresh.shares)
             return True
-        alone = self._fits(group[0], self._ahead()) if len(group) == 1 else None
+        if len(group) > 1:
+            return False
+        ahead, track = self._ahead(), group[0]
+        alone = self._fits(track, ahead)
         if alone is not None:
             self._keep(group, [alone])
+        else:
+            self.could[track] = self._could_be_done_at(self.works[track], ahead)
         return alone is not None
 
     def _is_possible(self, track: Track) -> bool:
@@ -180,7 +186,7 @@ class _Round:
     def _could_be_done_at(self, work: DueWork, ahead: GpusAhead) -> Seconds:
         if min(ahead.free) >= 0:
             return smallest_share(work, ahead, self.family.common, self.slots).done_at
-        works = [*self.works.values(), work]
+        works = [*[self.works[track] for track in self.plans], work]
         return promise(works, self.view.now, self.family.common, self.slots).shares[-1].done_at
 
     def _worth_it(

@@ -141,7 +141,8 @@ class JointSystem:
             ]
         )
         # Every crossing stands above the diagonal, which is all that is read of the matrix.
-        matrix: Array = np.bincount(entries.where, weights, size * size).reshape(size, size)
+        sums: Array = np.bincount(entries.where, weights, size * size).astype(float, copy=False)
+        matrix = sums.reshape(size, size)
         diagonal: Array = matrix.ravel()[:: size + 1]
         diagonal += ratio
         diagonal[needs:] += mean * mean * ratio[:jobs]
