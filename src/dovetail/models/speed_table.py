@@ -76,6 +76,7 @@ class SpeedTable:
         )
         self.reference: Final = self._reference(reference)
         self._same_kind: Final[dict[str, str]] = {}  # as nodes call it, as the table does
+        self._counts: Final[dict[tuple[ModelType, str], list[int]]] = {}  # of GPUs, measured
 
     def _reference(self, wanted: str) -> str:
         if not wanted:
@@ -143,7 +144,7 @@ class SpeedTable:
         numbers of GPUs are compared only within what was measured."""
         rows = self.speeds[model]
         if one.gpus != other.gpus:
-            return _quotient(_between(rows, one), _between(rows, other))
+            return _quotient(self._between(model, one), self._between(model, other))
         best, nearest = None, inf
         for gpus in {hardware.gpus for hardware in rows}:
             found = _quotient(
@@ -153,6 +154,27 @@ class SpeedTable:
             if found is not None and away < nearest:
                 best, nearest = found, away
         return best
+
+    def _between(self, model: ModelType, wanted: Hardware) -> float | None:
+        """Of that number of GPUs, else on a straight line between the nearest fewer and more."""
+        rows, counts = self.speeds[model], self._counts_of(model, wanted.kind)
+        if wanted.gpus in counts:
+            return _speed(rows, wanted)
+        fewer = [gpus for gpus in counts if gpus < wanted.gpus]
+        more = [gpus for gpus in counts if gpus > wanted.gpus]
+        if not fewer or not more:
+            return None
+        low, high = (_speed(rows, wanted._replace(gpus=n)) for n in (fewer[-1], more[0]))
+        if not low or not high:
+            return None
+        return low + (high - low) * (wanted.gpus - fewer[-1]) / (more[0] - fewer[-1])
+
+    def _counts_of(self, model: ModelType, kind: str) -> list[int]:
+        found = self._counts.get((model, kind))
+        if found is None:
+            found = sorted({own.gpus for own in self.speeds[model] if own.kind == kind})
+            self._counts[model, kind] = found
+        return found
 
 
 def _speed(rows: Mapping[Hardware, float], wanted: Hardware) -> float | None:
@@ -164,21 +186,6 @@ def _speed(rows: Mapping[Hardware, float], wanted: Hardware) -> float | None:
     spread = [s for s in rows if s[:2] == wanted[:2] and s.nodes > 1]
     nearest = min(spread, key=lambda s: abs(s.nodes - wanted.nodes), default=None)
     return rows.get(wanted._replace(nodes=1)) if nearest is None else rows[nearest]
-
-
-def _between(rows: Mapping[Hardware, float], wanted: Hardware) -> float | None:
-    """Of that number of GPUs, else on a straight line between the nearest fewer and more."""
-    counts = sorted({own.gpus for own in rows if own.kind == wanted.kind})
-    if wanted.gpus in counts:
-        return _speed(rows, wanted)
-    fewer = [gpus for gpus in counts if gpus < wanted.gpus]
-    more = [gpus for gpus in counts if gpus > wanted.gpus]
-    if not fewer or not more:
-        return None
-    low, high = (_speed(rows, wanted._replace(gpus=n)) for n in (fewer[-1], more[0]))
-    if not low or not high:
-        return None
-    return low + (high - low) * (wanted.gpus - fewer[-1]) / (more[0] - fewer[-1])
 
 
 def _quotient(one: float | None, other: float | None) -> float | None:
