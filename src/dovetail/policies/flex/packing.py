@@ -30,12 +30,19 @@ def _is_plain(track: Track) -> bool:
     return track.shape.plain and not track.job.options and track.parked_at is None
 
 
-def packed(view: View, movable: Sequence[Track], found: Mapping[JobId, GpuWay]) -> dict[JobId, Row]:
-    """The nodes of every job that may be moved or waits; () for those that get nothing."""
+def packed(
+    view: View,
+    movable: Sequence[Track],
+    found: Mapping[JobId, GpuWay],
+    staying: Mapping[JobId, GpuWay],
+) -> dict[JobId, Row]:
+    """The nodes of every job that may be moved or waits; () for those that get nothing. Who is to stay
+    in its way and has found it stays on its nodes."""
     room = view.room
-    rows: dict[JobId, Row] = {track.job.id: () for track in movable}
     held = {track.job.id: tuple(sorted(row_of(track.placement))) for track in movable}
-    fixed = {track.job.id for track in movable if not takes_part(track)}
+    kept = {job_id for job_id, way in staying.items() if found.get(job_id) == way}
+    rows: dict[JobId, Row] = {job_id: row if job_id in kept else () for job_id, row in held.items()}
+    fixed = kept | {track.job.id for track in movable if not takes_part(track)}
     for pool in room.pools:
         nodes = {n: room.count[n] for n in pool.members if room.open[n]}
         for job_id, row in held.items():

@@ -90,7 +90,7 @@ class Flex:
         yield from [Refuse(job_id, _reason(view, job_id, at)) for job_id, at in refused.items()]
         left = [one for track, one in claimants.items() if track.job.id not in refused]
         found = shares(left, supply.gpus, made.floors, made.held)
-        actions = self._carried_out(view, supply, found, movable, waiting)
+        actions = self._carried_out(view, supply, found, made.held, movable, waiting)
         yield from actions
         begun = {one.job_id for one in actions if isinstance(one, Start)}
         stopped = {one.job_id for one in actions if isinstance(one, Preempt)} - begun
@@ -115,6 +115,7 @@ class Flex:
         view: View,
         supply: Supply,
         found: Mapping[JobId, GpuWay],
+        staying: Mapping[JobId, GpuWay],
         movable: Sequence[Track],
         waiting: Sequence[Track],
     ) -> Sequence[Action]:
@@ -124,7 +125,7 @@ class Flex:
         whole = [track for track in waiting if is_shared_out(track.job)]
         if can_be_packed(view, movable, whole, granted):
             plan = Plan(view, self.place)
-            take(view, plan, self.place, packed(view, movable, found))
+            take(view, plan, self.place, packed(view, movable, found, staying))
         else:
             plan = reallocated(view, self.place, granted, movable, whole)
         for track in waiting:
