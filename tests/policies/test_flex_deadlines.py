@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from benchmarks.flex_deadlines import COST, WRONG, Asked, ByKind, OffBy, OffByKind, run
 from benchmarks.flex_deadlines import SPEEDS as KINDS
+from benchmarks.leaderboard.loads import generated
+from benchmarks.leaderboard.runs import figures
 
 from dovetail.core.entries import Refuse
 from dovetail.core.model import Node
@@ -74,6 +76,12 @@ def test_a_job_that_is_nearly_done_keeps_its_gpus_to_the_end(kappa: float, seed:
     """It was stopped in its last second, as its plan was over, and ended late."""
     _, found = run(Asked("two kinds", kappa, seed, "right"))
     assert found.broken == 0
+
+
+def test_a_promised_job_that_has_used_up_its_room_grows_all_the_same() -> None:
+    """One of 54 hours stayed on two GPUs, of 16 that it may have, while the others were free."""
+    found = figures(generated(4, elastic=True), "flex", lambda done: None)
+    assert found["makespan_s"] < 50 * 3600.0
 
 
 def test_jobs_that_have_just_begun_do_not_move_each_other_for_ever() -> None:

@@ -134,6 +134,7 @@ class _Promising:
         for job_id, job in self._jobs.items():
             if KEY not in job.track.notes:
                 self._judge(job_id)
+        self._loosen()
         ending = self._ending()
         floors = ending | {
             job_id: self._way(job_id, plan)
@@ -172,6 +173,20 @@ class _Promising:
             fresh = self._fresh(list(self._plans))
             if sum(not self._does(one, plan) for one, plan in fresh.items()) < len(late):
                 self._keep_all(fresh)
+
+    def _loosen(self) -> None:
+        """A plan with room for a change again, where there is one beside the others: who has used up
+        that room must stay as it is, and could not have more GPUs even if all were free."""
+        for job_id in self._held():
+            job, plan = self._jobs[job_id], self._plans.get(job_id)
+            if plan is None or _enough(job, plan, changes=1):
+                continue
+            own, left = plan.share, self._left[plan.pool]
+            beside = {**self._left, plan.pool: left.plus(own.steps, own.until)}
+            other = self._cheapest(job, beside, _SPARE)
+            if other is not None:
+                self._drop(job_id)
+                self._keep(job_id, other)
 
     def _ending(self) -> dict[JobId, GpuWay]:
         """Those that are done sooner than they could be moved: they stay, whatever others were
