@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -88,7 +89,10 @@ def is_ready(asked: Asked) -> bool:
 
 def test_requests_that_come_together_are_one_batch() -> None:
     with server(0.3) as (ask, _), ThreadPoolExecutor(5) as pool:
-        answers = list(pool.map(ask, [1, 2, 4, 5, 10]))
+        first = pool.submit(ask, 1)
+        sleep(0.1)  # it is alone: the others come while it is worked on
+        others = list(pool.map(ask, [2, 4, 5, 10]))
+        answers = [first.result(), *others]
     assert [answer[0] for _, answer in answers] == [10, 5, 2.5, 2, 1]
     sizes = sorted(answer[1] for _, answer in answers)
     assert sizes == [1, 4, 4, 4, 4]

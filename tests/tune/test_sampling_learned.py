@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import product
 from math import inf, log10
 from typing import Any
 
@@ -166,3 +167,41 @@ def test_an_absent_package_is_told_with_the_way_out(monkeypatch: pytest.MonkeyPa
     )
     with pytest.raises(BadInput, match=r"needs optuna and scipy and torch: .* torch$"):
         sampling.make("gp")
+
+
+def test_the_best_of_720_ways_to_run_a_server_is_found_in_30_trials() -> None:
+    """Share of a GPU, batch, processors and GPU kind, which act independently: Morphling's question,
+    asked of the sampler that learns best from few trials."""
+    for package in learned.NEEDS["gp"]:
+        pytest.importorskip(package, reason=f"the sampler gp needs {package}")
+    price_and_speed = {
+        "T4": (0.35, 1.0),
+        "V100": (1.5, 2.5),
+        "A100": (2.5, 6.0),
+        "H100": (5.0, 9.0),
+    }
+    space = Space(
+        {
+            "sixths": Integer(1, 6),
+            "batch_power": Integer(0, 5),
+            "cpus": Integer(1, 5),
+            "kind": Choice(*price_and_speed),
+        }
+    )
+
+    def usd_per_request(settings: Mapping[str, Setting]) -> float:
+        sixths, cpus = int(settings["sixths"]), int(settings["cpus"])
+        batch = 2 ** int(settings["batch_power"])
+        price, speed = price_and_speed[str(settings["kind"])]
+        by_share = (0.3 + sixths / 6) / min(sixths / 3, 1.0) ** 0.7
+        by_batch = (4 + batch * (1 + (batch / 16) ** 2)) / batch
+        return price / speed * by_share * by_batch * (1 + 0.25 * cpus) / cpus**0.6
+
+    values = (range(1, 7), range(6), range(1, 6), price_and_speed)
+    every = [dict(zip(space.parameters, own, strict=True)) for own in product(*values)]
+    assert len(every) == 720
+    suggest, past = sampling.make("gp", seed=1, trials=30).suggest, list[Trial]()
+    for number in range(30):
+        chosen = suggest(space, number, past)
+        past.append(trial(number, chosen, DONE, usd_per_request(chosen)))
+    assert min(own.loss for own in past) == pytest.approx(min(map(usd_per_request, every)))

@@ -32,23 +32,22 @@ class Batch:
 
     def has_room(self, sequence: Sequence, tokens: int, soon: int = 0) -> bool:
         """Whether it may begin with so many tokens, and `soon` blocks are left for the others."""
-        blocks, adapters, name = (
-            self._size.blocks_of(tokens) + soon,
-            self.adapters,
-            sequence.adapter,
-        )
-        if not name:
+        blocks, adapters = self._size.blocks_of(tokens) + soon, self.adapters
+        if not sequence.adapter:
             return self.kv.has_room(blocks, adapters.reclaimable)
-        wanted = blocks + adapters.blocks_wanted(name)
-        return self.kv.has_room(wanted, adapters.reclaimable_beside(name))
+        wanted = blocks + adapters.blocks_wanted(sequence.adapter)
+        return self.kv.has_room(wanted, adapters.reclaimable_beside(sequence.adapter))
 
     def let_in(self, sequence: Sequence, tokens: int) -> Seconds:
         """It takes its blocks; the seconds until its adapter is loaded."""
-        adapters = self.adapters
-        wanted = self._size.blocks_of(tokens) + adapters.blocks_wanted(sequence.adapter)
-        seconds = adapters.use(sequence.adapter)
-        self.take(wanted)
         self.running[sequence.number] = sequence
+        blocks, adapters = self._size.blocks_of(tokens), self.adapters
+        if not sequence.adapter:
+            self.take(blocks)
+            return 0.0
+        blocks += adapters.blocks_wanted(sequence.adapter)
+        seconds = adapters.use(sequence.adapter)
+        self.take(blocks)
         return seconds
 
     def take(self, blocks: int) -> None:

@@ -105,9 +105,10 @@ class LanguageReplica:
     # ------------------------------------------------------------------------- the stretch under way
 
     def _stretch_s(self) -> Seconds:
-        if self._steps <= 1:
+        steps = self._steps
+        if steps <= 1:
             return self._delay_s + self._first_s
-        return self._delay_s + total_s(self._steps, self._first_s, self._more_s)
+        return self._delay_s + total_s(steps, self._first_s, self._more_s)
 
     def _may_have_room(self, sequence: Sequence) -> bool:
         """False only if there is surely none before this stretch is over."""
@@ -168,11 +169,10 @@ class LanguageReplica:
         short = self._make_room()
         if self._swapped and not short:
             self._swap_in()
-        left = self._rule.step_tokens - batch.kv.decoding
-        if self._partly:
-            left = self._go_on(left)
-        if self._waiting and not short:
-            self._admit(left, batch.kv.taken_at(batch.step))
+        if self._partly or self._waiting:
+            left = self._go_on(self._rule.step_tokens - batch.kv.decoding)
+            if not short:
+                self._admit(left, batch.kv.taken_at(batch.step))
         if not self._chunks:
             self._decode(short)
             return
@@ -194,7 +194,8 @@ class LanguageReplica:
         costs = self._model.costs
         per_held = costs.decode.per_held_token_s
         self._first_s = self._decode_s[decoding] + per_held * batch.held
-        self._first_s += costs.per_adapter_s * batch.adapters.in_use
+        if costs.per_adapter_s:
+            self._first_s += costs.per_adapter_s * batch.adapters.in_use
         self._more_s = per_held * decoding
 
     def _chunk_tokens(self) -> int:

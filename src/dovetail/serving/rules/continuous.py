@@ -120,23 +120,22 @@ class ContinuousController:
         served.held.enter(now)
         replica.arrive(now, sequence)
         if before == inf:
-            self._turn(served)
+            self.done(served.server)
         elif replica.ends_s != before:
             self._site.preempt(served.server)
             self._site.start(served.server, replica, replica.ends_s - now)
 
-    def _turn(self, served: _Served) -> None:
+    def done(self, server: Server) -> None:
+        """A stretch is over, or the first request is there."""
+        served: _Served = server.notes
         now, replica, site = self._engine.now, served.replica, self._site
         for sequence in replica.turn(now):
             served.held.leave(now)
             site.tally.answered_tokens(sequence.request, now, sequence.first_token_s)
         if replica.ends_s == inf:
-            served.server.batch = None
+            server.batch = None
         else:
-            site.start(served.server, replica, replica.ends_s - now)
-
-    def done(self, server: Server) -> None:
-        self._turn(server.notes)
+            site.start(server, replica, replica.ends_s - now)
 
     # ---------------------------------------------------------------------------- servers come and go
 
