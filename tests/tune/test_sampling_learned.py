@@ -195,10 +195,12 @@ def test_the_best_of_720_ways_to_run_a_server_is_found_in_30_trials() -> None:
         price, speed = price_and_speed[str(settings["kind"])]
         by_share = (0.3 + sixths / 6) / min(sixths / 3, 1.0) ** 0.7
         by_batch = (4 + batch * (1 + (batch / 16) ** 2)) / batch
-        return price / speed * by_share * by_batch * (1 + 0.25 * cpus) / cpus**0.6
+        return float(price / speed * by_share * by_batch * (1 + 0.25 * cpus) / cpus**0.6)
 
     values = (range(1, 7), range(6), range(1, 6), price_and_speed)
-    every = [dict(zip(space.parameters, own, strict=True)) for own in product(*values)]
+    every: list[dict[str, Any]] = [
+        dict(zip(space.parameters, own, strict=True)) for own in product(*values)
+    ]
     assert len(every) == 720
     suggest, past = sampling.make("gp", seed=1, trials=30).suggest, list[Trial]()
     for number in range(30):
