@@ -86,7 +86,7 @@ def test_a_running_job_is_expected_to_end_and_a_waiting_one_to_start() -> None:
     guessed = Expected(None, Span(end, end, None, guess=True))
     assert expected(ListedJob(running, guessed)) == "end in ~2 h ?"
     (told,) = [line for line in details(running, guessed, time.time()) if "expected end" in line]
-    assert told.endswith("in ~2 h; a guess: no job like it has finished")
+    assert told.endswith("in ~2 h; a guess: it rests on a job of which none like it has finished")
     assert expected(ListedJob(a_job())) == ""
 
 

@@ -18,7 +18,7 @@ class Span:
     low: float
     high: float | None
     guess: bool = field(
-        default=False, metadata=about("It rests on jobs that are unlike the one that ends then.")
+        default=False, metadata=about("It rests on a job of which none like it has finished.")
     )
 
     def moved(self, by: float) -> Span:

@@ -159,7 +159,9 @@ class FutureStint:
     user: str
     since: float
     until: float | None = field(metadata=about("null: it cannot be told."))
-    guess: bool = field(metadata=about("`until` rests on jobs unlike it."))
+    guess: bool = field(
+        metadata=about("`until` rests on a job of which none like it has finished.")
+    )
     share: float
     on: list[GpusHeld]
 

@@ -18,7 +18,7 @@ from dovetail.text.tables import facts_table
 from dovetail.text.times import about, ago, clock, moment
 
 _LONGEST = 400
-_WAITED_FOR = "the one that it waits for"
+_GUESSED = "a guess: it rests on a job of which none like it has finished"
 _LEAST_LOST_S = 0.05  # less is not told
 _SET = (MAIL, WEBHOOK, COMMAND)  # ways whose address is in the settings of the user
 
@@ -88,19 +88,18 @@ def _times(row: JobRow, expected: Expected | None, now: float) -> Iterator[tuple
     yield from ((what, moment(at, now)) for what, at in times.items() if at is not None)
     yield "ran", duration_text(row.run_s) if row.run_s else ""
     if expected is not None:
-        start = "" if row.placement else _expected(expected.expected_start, now, _WAITED_FOR)
-        yield "expected start", start
-        yield "expected end", _expected(expected.expected_end, now, "it")
+        yield "expected start", "" if row.placement else _expected(expected.expected_start, now)
+        yield "expected end", _expected(expected.expected_end, now)
 
 
-def _expected(span: Span | None, now: float, job: str) -> str:
-    """`18:40, in ~12 min (between 18:31 and 18:55)`, by what is known of that job."""
+def _expected(span: Span | None, now: float) -> str:
+    """`18:40, in ~12 min (between 18:31 and 18:55)`"""
     if span is None:
         return ""
     told = f"{clock(span.expected, now)}, {about(span.expected, now)}"
     if span.high is not None:
         told += f" (between {clock(span.low, now)} and {clock(span.high, now)})"
-    return f"{told}; a guess: no job like {job} has finished" if span.guess else told
+    return f"{told}; {_GUESSED}" if span.guess else told
 
 
 def used_text(used: UsedTold | None) -> str:

@@ -99,7 +99,7 @@ def _print_queue(
         click.echo(f"… and {more}", err=True)
     if any(span is not None and span.guess for span in map(span_shown, rows)):
         again = f"{command_again()} why ID says on what it rests"
-        told = "? is a guess: no job like the one that ends then has finished"
+        told = "?: a guess: it rests on a job of which none like it has finished"
         click.echo(f"dovetail: {told}; {again}", err=True)
     if overtakes(rows):
         again = f"{command_again()} why ID says more"

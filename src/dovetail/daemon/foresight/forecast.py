@@ -213,13 +213,16 @@ def _told(stay: Stay, unix: Callable[[Seconds], float]) -> Stay:
 def _mark_guesses(
     starts: dict[JobId, Span], ends: dict[JobId, Span], beliefs: Beliefs, middle: StartsAndEnds
 ) -> None:
-    """A start rests on the end that it waits for."""
+    """A start rests on the end that it waits for, an end on its start."""
     unlike = {job_id for job_id, belief in beliefs.items() if belief.guess}
+    for job_id in sorted(starts, key=lambda own: starts[own].expected):
+        release = middle.releases.get(job_id)
+        if release is not None:
+            before = starts.get(release.job_id)
+            is_unlike = release.ended and release.job_id in unlike
+            starts[job_id].guess = is_unlike or (before is not None and before.guess)
     for job_id, span in ends.items():
-        span.guess = job_id in unlike
-    for job_id, release in middle.releases.items():
-        if job_id in starts:
-            starts[job_id].guess = release.ended and release.job_id in unlike
+        span.guess = job_id in unlike or (job_id in starts and starts[job_id].guess)
 
 
 def _uncosted(middle: StartsAndEnds, unknown: frozenset[JobId], lasting: frozenset[JobId]) -> str:

@@ -191,7 +191,7 @@ function showNote() {
   const { nodes } = now.told;
   const shut = nodes.filter((node) => node.closed.some(Boolean)).map((node) => `${nodes.length > 1 ? `${node.id}: ` : ""}${closedText(node.gpus, node.closed)}`);
   const closed = shut.length ? ` ${shut.join("; ")}.` : "";
-  const guess = [...(now.ahead?.stints ?? []), ...Object.values(now.starts)].some((own) => own?.guess) ? " ?: a guess, as no job like the one that ends then has finished." : "";
+  const guess = [...(now.ahead?.stints ?? []), ...Object.values(now.starts)].some((own) => own?.guess) ? " ?: a guess: it rests on a job of which none like it has finished." : "";
   const limited = now.ahead?.limited ? ` Note: ${now.ahead.limited}.` : "";
   $$("#lanes-note").textContent = `Lighter, to the right of now: what is expected.${strangers}${closed}${guess}${limited}`;
 }
