@@ -9,13 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dovetail.core.entries import NodeJoined, Start, Submitted
-from dovetail.core.model import Interruption, JobId, Node, Tenant
+from dovetail.core.entries import Finished, NodeJoined, Paced, Start, Started, Submitted, Woke
+from dovetail.core.model import Estimate, Interruption, JobId, Node, Tenant
+from dovetail.core.orders import KeyOrder, OrderBy
 from dovetail.core.state import State
 from dovetail.models.speed import by_kind_and_placement
-from dovetail.policies.keys import BySubmission
+from dovetail.policies.keys import ByRemaining, BySubmission
 from dovetail.policies.listing import ListScheduler
 from dovetail.policies.placement import consolidated
+from dovetail.predict.duration import UserEstimate
 from dovetail.testing import arrival, job, nodes, placement, run_trace
 
 JOBS = st.lists(
@@ -193,3 +195,38 @@ def test_what_was_decided_stays_as_it_was_when_the_next_is_decided_also_on_anoth
         worlds[1].record(action)
     assert policy.decide(worlds[1]) == ()
     assert list(decided[1]) == starts
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 60), st.integers(0, 9), st.booleans()), max_size=12),
+    st.integers(0, 30),
+)
+def test_all_running_jobs_in_order_are_those_that_give_way_one_by_one(
+    jobs: list[tuple[int, int, bool]], later: int
+) -> None:
+    """Some go at half speed: their keys fall more slowly. Some have ended meanwhile."""
+    state, spec = State(), OrderBy(ByRemaining(UserEstimate()), preemptive=True)
+    order = state.index(spec)
+    assert isinstance(order, KeyOrder)
+    state.record(NodeJoined(0.0, Node("n0", 16)))
+    for number, (seconds, at, slow) in enumerate(sorted(jobs, key=lambda row: row[1])):
+        name = JobId(f"j{number}")
+        state.record(Submitted(float(at), job(name, estimate=Estimate(float(seconds)))))
+        state.record(Start(name, placement((0, 1 << number))))
+        state.record(Started(float(at), name))
+        if slow:
+            state.record(Paced(float(at), name, 0.5))
+    for name in list(state.running)[::4]:
+        state.record(Finished(10.0, name))
+    state.record(Woke(10.0 + later))
+    (pool,) = state.room.pools
+    at_once = order.all_from_worst(pool)
+    one_by_one = []
+    while (row := order.worst(pool)) is not None:
+        one_by_one.append(row)
+        order.lend(pool, row)
+    assert [row[4].job.id for row in at_once] == [row[4].job.id for row in one_by_one]
+    assert {row[4].job.id for row in at_once} == set(state.running)
+    assert order.all_from_worst(pool) == []
+    order.settle()
+    assert order.all_from_worst(pool) == at_once

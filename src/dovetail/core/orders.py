@@ -233,8 +233,19 @@ class KeyOrder:
     def _tidy(self, heap: list[RunningRow]) -> None:
         """Finished jobs sink to the bottom of the heap; sweep them out when they outnumber the rest."""
         if len(heap) > 64 + 3 * len(self._view.running):
-            heap[:] = [row for row in heap if not self._is_stale(row)]
+            heap[:] = self._valid(heap)
             heapify(heap)
+
+    def _valid(self, heap: list[RunningRow]) -> list[RunningRow]:
+        """Those that are not stale, see `_is_stale`."""
+        current = self._current
+        if not current:
+            return [row for row in heap if row[4].turn == row[3]]
+        return [
+            row
+            for row in heap
+            if row[4].turn == row[3] and current.get(row[4].sequence, -row[2]) == -row[2]
+        ]
 
     def _is_stale(self, row: RunningRow) -> bool:
         track = row[4]
@@ -312,6 +323,16 @@ class KeyOrder:
                     best, best_key = row, key
                 break
         return best
+
+    def all_from_worst(self, pool: Pool) -> list[RunningRow]:
+        """All running jobs of the pool that are not lent, in the order in which `worst` has them: for
+        whoever wants many of them cheaper than one by one."""
+        by_slope = self._running.get(pool.index, {})
+        if len(by_slope) == 1:
+            return [row for heap in by_slope.values() for row in sorted(self._valid(heap))]
+        now = self._view.now
+        rows = [row for heap in by_slope.values() for row in self._valid(heap)]
+        return sorted(rows, key=lambda row: (row[0] - row[5] * now, row[0], row[1], row[2]))
 
     def lend(self, pool: Pool, row: RunningRow) -> None:
         """Set the worst running job aside until the decision is over."""

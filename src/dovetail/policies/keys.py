@@ -271,7 +271,9 @@ class ByService:
         """Service gained per second of running."""
         if not self._in_gpu_seconds:
             return 1.0
-        return track.holds if track.holds else float(track.job.gpus)
+        placement = track.placement
+        holds = 0.0 if placement is None else placement.holds
+        return holds if holds else float(track.job.gpus)
 
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
         rank, _ = self._step(track, view.now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from math import inf
 from typing import Final, final
 
@@ -14,6 +14,8 @@ from dovetail.core.room import Room, most_beside
 from dovetail.core.shape import Home, Shape
 from dovetail.core.track import Track
 from dovetail.policies.bundles import Bundles
+
+_MANY: Final = 64  # jobs: who wants more of them has all put in order at once
 
 
 @final
@@ -31,6 +33,7 @@ class Victims:
             "_has_gone",
             "_is_lent",
             "_order",
+            "_rest",
             "_room",
             "_rows",
             "_spared",
@@ -44,6 +47,7 @@ class Victims:
         self.pool: Final = pool
         self._rows: list[RunningRow] = []
         self._is_lent = True  # the last of them, as all before it
+        self._rest: Iterator[RunningRow] | None = None  # those after many; they are lent to nobody
         self._spared: list[RunningRow] = []  # that give way to nobody who comes now
         self._taken: Final[set[int]] = set()  # numbers of rows that have given way
         self._has_gone = False  # are any of these still among the rows?
@@ -67,10 +71,17 @@ class Victims:
     def _look_up_next(self) -> RunningRow | None:
         if not self._is_lent:
             self._lend_last()
-        worst = None if self._spared else self._order.worst(self.pool)
+        if self._spared:
+            return None
+        if self._rest is None and len(self._rows) >= _MANY:
+            self._rest = iter(self._order.all_from_worst(self.pool))
+        if self._rest is not None:
+            worst = next(self._rest, None)
+        else:
+            worst = self._order.worst(self.pool)
+            self._is_lent = worst is None
         if worst is not None:
             self._rows.append(worst)
-            self._is_lent = False
         return worst
 
     def _lend_last(self) -> None:

@@ -78,12 +78,13 @@ class PairScheduler:
                 if _may_grow(view.room, alone):
                     actions.append(Resize(alone.job.id, Placement(packed.slices)))
                 continue
-            host, guest = packed.host_first()
-            if not packed.are_at_work or guest.pinned or partners.pay(packed):
-                del partners.changed[packed.slices]  # it is looked at again when that changes
-            else:
-                actions.append(Preempt(guest.job.id))
-                actions.append(Resize(host.job.id, Placement(packed.slices)))
+            if packed.are_at_work and not partners.pay(packed):
+                host, guest = packed.host_first()
+                if not guest.pinned:
+                    actions.append(Preempt(guest.job.id))
+                    actions.append(Resize(host.job.id, Placement(packed.slices)))
+                    continue
+            del partners.changed[packed.slices]  # it is looked at again when that changes
         return actions
 
     def _pairs(self, view: View, partners: Partners) -> list[Action]:
