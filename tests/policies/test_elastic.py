@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from dovetail.core.entries import NodeJoined, Preempt, Resize, Start, Submitted
+from dovetail.core.entries import NodeJoined, Preempt, Resize, Start, Started, Submitted
 from dovetail.core.model import Interruption, Job, JobId, Node
 from dovetail.core.plan import Plan
 from dovetail.core.shape import Shape
@@ -13,10 +13,11 @@ from dovetail.core.track import Track
 from dovetail.models.speed import by_kind_and_placement
 from dovetail.policies import registry
 from dovetail.policies.elastic.afs import prefers_later, share_by_tournament
-from dovetail.policies.elastic.claims import CountClaim
+from dovetail.policies.elastic.claims import CountClaim, shared
 from dovetail.policies.elastic.optimus import share_out
 from dovetail.policies.placement import consolidated
 from dovetail.predict.duration import Oracle
+from dovetail.predict.speed import SameEverywhere
 from dovetail.testing import arrival, job, nodes, placement, run_trace
 
 
@@ -147,3 +148,23 @@ def test_what_is_known_of_lengths_is_told_wherever_a_policy_asks_for_it(policy: 
 def test_a_policy_that_takes_all_jobs_for_equally_long_is_told_no_lengths() -> None:
     assert registry.sources("afs:lengths=false", "oracle") == []
     assert registry.with_predictor("afs:lengths=false", "history-mean") == "afs:lengths=false"
+
+
+@pytest.mark.parametrize("first", [None, lambda track: -float(track.sequence)])
+def test_only_those_for_whom_there_are_gpus_are_looked_at(
+    first: Callable[[Track], float] | None,
+) -> None:
+    """Also a running one, whose GPUs are shared out, and one that asks for CPUs alone."""
+    state = State()
+    state.record(NodeJoined(0.0, Node("n0", 4)))
+    state.record(Submitted(0.0, job("runs", 3)))
+    state.record(Start(JobId("runs"), placement((0, 0b111))))
+    state.record(Started(0.0, JobId("runs")))
+    for name, gpus in (("large", 3), ("a", 1), ("b", 2)):
+        state.record(Submitted(0.0, job(name, gpus)))
+    state.record(Submitted(0.0, job("cpus", 0, cpus=1.0)))
+    state.record(Submitted(0.0, job("none left", 4)))
+    among = shared(state, SameEverywhere(), 60.0, first)
+    names = [str(claim.track.job.id) for claim in among.claims]
+    in_order = ["runs", "large", "a", "cpus"]
+    assert (among.gpus, names) == (4, in_order if first is None else ["runs", "cpus", "none left"])

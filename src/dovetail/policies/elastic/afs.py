@@ -43,10 +43,12 @@ class Afs:
         due, notes = turn(view, "afs", self.round_s)
         if not due:
             return notes
-        among = shared(view, self.speeds, self.round_s)
-        left_s = [
-            self.left.left_s(claim.track, view) if self.lengths else 1.0 for claim in among.claims
-        ]
+
+        def left(track: Track) -> Seconds:
+            return self.left.left_s(track, view) if self.lengths else 1.0
+
+        among = shared(view, self.speeds, self.round_s, left)
+        left_s = [left(claim.track) for claim in among.claims]
         given = share_by_tournament(among.gpus, among.claims, left_s)
         wanted = ((claim.track, n) for claim, n in zip(among.claims, given, strict=True))
         actions = seated(view, self.place, smallest_first(wanted))

@@ -30,33 +30,46 @@ class CountClaim:
 
 
 class Shared(NamedTuple):
-    """What there is to share out, among whom in order of submission, and who keeps what it has."""
+    """What there is to share out, and among whom, in order of submission."""
 
     gpus: int
     claims: Sequence[CountClaim]
-    kept: Sequence[Track]
 
 
-def shared(view: View, speeds: SpeedPredictor, round_s: Seconds) -> Shared:
+def shared(
+    view: View, speeds: SpeedPredictor, round_s: Seconds, first: Callable[[Track], float] | None
+) -> Shared:
     """Who cannot be moved keeps its GPUs; so does one that has not been at work on them yet, since
     otherwise two jobs that take longer to restore than a round lasts would displace each other for
-    ever."""
-    room, claims, kept = view.room, list[CountClaim](), list[Track]()
+    ever. Each job is given the fewest GPUs it needs in the order of `first`, then of submission: those
+    that wait when there are none left are left out."""
+    room, able = view.room, list[Track]()
     gpus = sum([pool.free for pool in room.pools])
-    where: dict[int, tuple[str, int]] = {}  # by lane, of those that wait: thousands ask alike
     for track in view.tracks.values():
         if track.placement is None:
             if not track.barred:
-                lane = track.shape.lane
-                if lane not in where:
-                    where[lane] = _where(room, track)
-                claims.append(_claim(track, *where[lane], speeds))
-        elif track.pinned or _is_new(track, view.now, round_s):
-            kept.append(track)
-        else:
+                able.append(track)
+        elif not (track.pinned or _is_new(track, view.now, round_s)):
             gpus += sum([room.usable_by_others(n, mask) for n, mask in track.placement.slices])
-            claims.append(claim_of(room, track, speeds))
-    return Shared(gpus, claims, kept)
+            able.append(track)
+    left, claims = gpus, list[CountClaim]()
+    where: dict[int, tuple[str, int]] = {}  # by lane, of those that wait: thousands ask alike
+    for track in able if first is None else sorted(able, key=first):
+        if track.placement is not None:
+            claim = claim_of(room, track, speeds)
+        elif left <= 0 and track.job.gpus and track.job.min_gpus != 0:
+            continue
+        else:
+            lane = track.shape.lane
+            if lane not in where:
+                where[lane] = _where(room, track)
+            claim = _claim(track, *where[lane], speeds)
+        claims.append(claim)
+        if claim.counts[0] <= left:
+            left -= claim.counts[0]
+    if first is not None:
+        claims.sort(key=lambda claim: claim.track.sequence)
+    return Shared(gpus, claims)
 
 
 def _is_new(track: Track, now: Seconds, round_s: Seconds) -> bool:

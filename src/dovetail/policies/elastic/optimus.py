@@ -42,7 +42,7 @@ class Optimus(InOrderOfSubmission):
         due, notes = turn(view, "optimus", self.round_s)
         if not due:
             return notes
-        among = shared(view, self.speeds, self.round_s)
+        among = shared(view, self.speeds, self.round_s, None)
         left_s = _LeftWhenAsked(self.left, among.claims, view)
         given = share_out(among.gpus, among.claims, left_s)
         wanted = ((claim.track, n) for claim, n in zip(among.claims, given, strict=True))
