@@ -103,11 +103,8 @@ def _print_queue(
         click.echo(f"dovetail: {told}; {again}", err=True)
     if overtakes(rows):
         again = f"{command_again()} why ID says more"
-        click.echo(
-            f"dovetail: who stands further down may start sooner, where it fits and those before it "
-            f"do not: {again}",
-            err=True,
-        )
+        told = "it fits where those before it do not, or its turn comes by then"
+        click.echo(f"dovetail: who stands further down may start sooner: {told}; {again}", err=True)
     if found.trouble:
         click.echo(f"dovetail: {found.trouble}", err=True)
     for line in found.closed:

@@ -108,7 +108,7 @@ function overtakes() {
 
 function showQueueNote() {
   const place = now.exact ? "" : "Those that may start soon come first; under this policy nobody's exact place is known. ";
-  const sooner = overtakes() ? "Who stands further down may start sooner: it fits where those before it do not. " : "";
+  const sooner = overtakes() ? "Who stands further down may start sooner: it fits where those before it do not, or its turn comes by then. " : "";
   $$("#queue-note").textContent = now.waits ? `${place}${sooner}` : "Nothing waits.";
 }
 
