@@ -96,6 +96,16 @@ def test_what_is_wrong_is_one_line_with_its_place(
     assert told in said.err
 
 
+def test_a_policy_is_checked_with_the_speeds_that_the_file_names(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    for policy in ("gavel:speeds=similar", "gavel:speeds=measured"):
+        box = written(home, f'[up]\npolicy = "{policy}"\nspeed-table = "speeds.csv"\n')
+        (home / "speeds.csv").write_text("model,kind,gpus,steps_per_s\nresnet,V100,1,10\n")
+        assert "is right" in box.well("config", "check")
+    box = written(home, '[up]\npolicy = "gavel:speeds=similar"\nspeed-table = "none"\n')
+    assert "policy: speed predictor 'similar' needs a table" in box("config", "check").err
+
+
 def test_prices_that_a_daemon_cannot_use_are_refused_before_it_starts(tmp_path: Path) -> None:
     box = written(tmp_path / "home", '[up]\ncosts = "costs.toml"\n')
     (box.home / "costs.toml").write_text('price = "price.csv"\n')

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -14,6 +14,9 @@ from dovetail.cli.daemon.up_settings import line_of
 from dovetail.config_file import ConfigFile
 from dovetail.core.errors import BadInput
 from dovetail.home import Home
+
+if TYPE_CHECKING:
+    from dovetail.predict.speed import SpeedPredictor
 
 _FORGET: Final = "none"
 _LOCAL: Final = "local"
@@ -26,7 +29,7 @@ def check_said(place: Home, file: ConfigFile, said: Mapping[str, Any]) -> None:
         if name in _CHECKS and value != _FORGET:
             _at(file, name, partial(_CHECKS[name], value))
     if "policy" in said:
-        _at(file, "policy", partial(_policy, said["policy"], said.get("predictor")))
+        _at(file, "policy", partial(_policy, said))
     if "gpus" in said and said.get("world", _LOCAL) == _LOCAL:
         _at(file, "gpus", partial(_gpus, said["gpus"]))
     if "listen" in said:
@@ -65,10 +68,15 @@ def _refuse(told: str) -> None:
     raise BadInput(told)
 
 
-def _policy(name: str, predictor: str | None) -> None:
+def _policy(said: Mapping[str, Any]) -> None:
+    """With the speeds that the file names; of last time's nobody knows here."""
+    from dovetail.core.state import State
     from dovetail.daemon.active_policy import make
+    from dovetail.predict.speed import SameEverywhere
 
-    make(with_predictor(name, predictor))
+    table = said.get("speed_table")
+    speeds = SameEverywhere() if table is None else None if table == _FORGET else _speeds(table)
+    make(with_predictor(said["policy"], said.get("predictor")), speeds=speeds, view=State())
 
 
 def _gpus(only: str) -> None:
@@ -96,10 +104,11 @@ def _costs(path: str) -> None:
     costs_here(path, [], epoch=0.0)
 
 
-def _speed_table(path: str) -> None:
+def _speeds(path: str) -> SpeedPredictor:
+    from dovetail.predict.speed import SimilarModels
     from dovetail.traces.clusters.speed_tables import read_speed_table
 
-    read_speed_table(path)
+    return SimilarModels(read_speed_table(path))
 
 
 def _power_table(texts: Sequence[str]) -> None:
@@ -130,7 +139,7 @@ _CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
     "free_memory": _free_memory,
     "keep": _keep,
     "costs": _costs,
-    "speed_table": _speed_table,
+    "speed_table": _speeds,
     "power_table": _power_table,
     "group": _group("--group"),
     "admins": _group("--admins"),
