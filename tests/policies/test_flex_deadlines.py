@@ -18,7 +18,7 @@ from dovetail.models.speed import by_kind_and_placement
 from dovetail.models.workload import Arrival
 from dovetail.policies.flex.policy import Flex
 from dovetail.policies.flex.promises import plan_of
-from dovetail.testing import PolicyRun, World, arrival, run_world
+from dovetail.testing import PolicyRun, World, arrival, check_snapshot, run_world
 
 CLUSTER = (Node("n0", 4, "new"), Node("n1", 4, "old"), Node("n2", 4, "old"))
 
@@ -102,6 +102,14 @@ def test_promises_leave_room_for_speeds_that_were_believed_too_high() -> None:
     assert promised([*before, *alone])
     assert not promised(alone)
     assert not promised([*before, *alone], speeds=_TwiceAsFast())
+
+
+@pytest.mark.parametrize("rounds", [10, 40])
+def test_what_jobs_have_shown_of_their_speed_outlives_a_restart(rounds: int) -> None:
+    jobs = _jobs(1, 25)
+    lengths = OffBy({one.job.id: one.work_s for one in jobs})
+    world = World(jobs, CLUSTER, speed=by_kind_and_placement(KINDS))
+    check_snapshot(world, lambda: Flex(predictor=lengths, speeds=OffByKind(WRONG)), rounds)
 
 
 class _TwiceAsFast:

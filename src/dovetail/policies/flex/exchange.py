@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf, log
+from operator import itemgetter
 from typing import Final, NamedTuple, final
 
 from dovetail.core.model import JobId
@@ -103,7 +104,7 @@ class _Exchange:
         be worth it."""
         moved, lost = list[_Gang](), 0.0
         there = [own for own in self._on[pool] if own.priority <= one.priority]
-        for own in sorted(there, key=lambda own: self._lost(own, pool)[0] / own.gpus):
+        for _, _, own in self._least_first(there, pool):
             if self._free[pool] >= one.gpus or lost >= gain:
                 break
             less, other = self._lost(own, pool)
@@ -119,6 +120,14 @@ class _Exchange:
                 self._leave(own)
             self._take(own, pool)
         return None
+
+    def _least_first(self, there: Sequence[_Gang], pool: int) -> list[tuple[float, int, _Gang]]:
+        """By what a GPU of theirs loses if they leave; of equals the first."""
+        if any([free for n, free in self._free.items() if n != pool]):
+            rows = [(self._lost(own, pool)[0] / own.gpus, i, own) for i, own in enumerate(there)]
+        else:  # they would all wait
+            rows = [(own.worth[pool] / own.gpus, i, own) for i, own in enumerate(there)]
+        return sorted(rows, key=itemgetter(0, 1))
 
     def _lost(self, own: _Gang, pool: int, freed: int | None = None) -> tuple[float, int | None]:
         """What leaving that pool costs it, and the pool it would go to; None: it would wait."""

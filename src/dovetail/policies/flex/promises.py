@@ -7,7 +7,7 @@ when what is believed or the cluster has changed. Nobody's promise is broken for
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, Final, NamedTuple, final
@@ -31,6 +31,7 @@ from dovetail.predict.left import LEAST_S
 KEY: Final = "flex"  # of a job with a deadline: see `_written`
 _ANY_TIME: Final = Slots()
 _REPAIRS: Final = 3
+_ROUNDING: Final = 1e-9
 _SPARE: Final = 1  # moves that nobody foresaw, for which a new promise leaves time
 
 
@@ -323,14 +324,28 @@ class _Promising:
     ) -> PoolPlan | None:
         """The plan that is on time, with time for so many unforeseen moves, and takes the fewest
         GPU-seconds, by what they are worth."""
-        found = []
-        for pool in self._pools(job):
+        best: tuple[float, int] | None = None
+        found = None
+        for least, number, pool in sorted(self._least_costs(job)):
+            if best is not None and least > best[0]:
+                break
             share = share_in_time(job.works[pool], ahead[pool], _ANY_TIME)
-            if share is not None:
-                plan = PoolPlan(pool, self._longer(job, pool, ahead[pool], spare, share))
-                if _enough(job, plan, spare + _moves(job, plan)):
-                    found.append(plan)
-        return min(found, key=self._cost, default=None)
+            if share is None:
+                continue
+            plan = PoolPlan(pool, self._longer(job, pool, ahead[pool], spare, share))
+            if _enough(job, plan, spare + _moves(job, plan)):
+                cost = self._cost(plan), number
+                if best is None or cost < best:
+                    best, found = cost, plan
+        return found
+
+    def _least_costs(self, job: DueJob) -> Iterator[tuple[float, int, int]]:
+        """What a plan on each pool costs at least: all of the work where it uses GPUs best."""
+        for number, pool in enumerate(self._pools(job)):
+            work = job.works[pool]
+            thriftiest = min([n / rate for n, rate in zip(work.counts, work.rates, strict=True)])
+            price = self._prices.get(pool, 1.0)
+            yield work.left * thriftiest * price * (1.0 - _ROUNDING), number, pool
 
     def _cost(self, plan: PoolPlan) -> float:
         return gpu_seconds(plan.share.steps, plan.share.until) * self._prices.get(plan.pool, 1.0)
