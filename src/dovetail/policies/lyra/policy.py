@@ -16,8 +16,8 @@ from dovetail.core.track import Track
 from dovetail.core.view import View
 from dovetail.policies.elastic.claims import why_no_more
 from dovetail.policies.lyra.extras import with_extras
+from dovetail.policies.lyra.followed import FollowedBy, FollowedJobs
 from dovetail.policies.lyra.reclaiming import Reclaiming
-from dovetail.policies.lyra.replicas import ReplicasBy, WaitingReplicas
 from dovetail.policies.placement import consolidated
 from dovetail.policies.queueing import SjfSkip
 from dovetail.policies.rounds import turn
@@ -57,8 +57,13 @@ class Lyra:
         return getattr(self.policy, name)
 
     @cached_property
-    def _waiting_replicas(self) -> ReplicasBy:
-        return ReplicasBy(self.is_replica)
+    def _followed(self) -> FollowedBy:
+        return FollowedBy(self.is_replica)
+
+    def _followed_in(self, view: View) -> FollowedJobs:
+        followed = view.index(self._followed)
+        assert isinstance(followed, FollowedJobs)
+        return followed
 
     def is_replica(self, track: Track) -> bool:
         return not track.job.preemptible and track.job.priority >= self.priority
@@ -75,9 +80,8 @@ class Lyra:
 
     def _serve(self, view: View) -> tuple[Sequence[Action], Sequence[Wake]]:
         """Start the replicas that wait, and when to take GPUs back for those that cannot yet."""
-        replicas = view.index(self._waiting_replicas)
-        assert isinstance(replicas, WaitingReplicas)
-        if not replicas.tracks:
+        followed = self._followed_in(view)
+        if not followed.replicas:
             return (), ()
         training = [
             track
@@ -86,7 +90,7 @@ class Lyra:
         ]
         reclaiming = Reclaiming(view, self.place, training)
         later = []
-        for track in replicas.in_order():
+        for track in followed.in_order():
             due = self._round_after(track.waiting_since)
             reclaiming.start(track, view.now >= due)
             if view.now < due:
@@ -107,11 +111,9 @@ class Lyra:
         return self.elastic and not hasattr(self.policy, "why_no_more")
 
     def _grow(self, view: View) -> Sequence[Action]:
-        if not self._may_grow():
+        if not self._may_grow() or not self._followed_in(view).elastic:
             return ()
         running = [t for t in view.running.values() if not self.is_replica(t) and t.job.elastic]
-        if not running:
-            return ()
         due, notes = turn(view, "lyra", self.round_s)
         if not due:
             return notes
