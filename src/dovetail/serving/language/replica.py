@@ -159,14 +159,14 @@ class LanguageReplica:
             self._first_s += costs.per_adapter_s * len(adapters)
             self._more_s = 0.0
         else:
-            short = self._make_room()
+            short = self._batch.kv.decoding > self._batch.kv.free and self._make_room()
             came_back = bool(self._swapped) and not short and self._swap_in()
             self._decode(short or came_back)
 
     def _plan_together(self) -> None:
         """Who decodes goes first; prompts fill what is left of the step's tokens."""
         batch = self._batch
-        short = self._make_room()
+        short = batch.kv.decoding > batch.kv.free and self._make_room()
         if self._swapped and not short:
             self._swap_in()
         if self._partly or self._waiting:
@@ -203,10 +203,12 @@ class LanguageReplica:
         return chunks[0][1] if len(chunks) == 1 else sum([tokens for _, tokens in chunks])
 
     def _attention_s(self) -> Seconds:
-        prefill = self._model.costs.prefill
+        prefill, chunks = self._model.costs.prefill, self._chunks
         if not prefill.per_pair_s:
             return 0.0
-        return sum([prefill.attention(tokens, one.filled) for one, tokens in self._chunks])
+        if len(chunks) == 1:
+            return prefill.attention(chunks[0][1], chunks[0][0].filled)
+        return sum([prefill.attention(tokens, one.filled) for one, tokens in chunks])
 
     # ---------------------------------------------------------------------------- who comes and goes
 
@@ -240,10 +242,9 @@ class LanguageReplica:
             left -= part
 
     def _make_room(self) -> bool:
-        """Preempt who came last until the others can take a step; whether anybody was."""
+        """There may be more to decode than blocks are free: preempt who came last until the others can
+        take a step; whether anybody was."""
         kv, adapters, short = self._batch.kv, self._batch.adapters, False
-        if kv.decoding <= kv.free:
-            return False
         while kv.taken_at(self._batch.step) > kv.free + adapters.reclaimable:
             self._preempt()
             short = True
