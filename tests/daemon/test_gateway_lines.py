@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import socket
 from dataclasses import asdict
+from typing import Any
 
 import pytest
 
 from dovetail.daemon.services.gateways import GatewayLine
 from dovetail.gateway.load import LoadMeter
+from dovetail.workloads.service.recent_load import RecentLoad
 from dovetail.worlds.hosting import GatewayLost
 
 LOAD = asdict(LoadMeter(None, 0.0).summary(1.0))
@@ -29,7 +31,7 @@ class Pair:
     def end(self) -> None: ...
 
 
-def said(*lines: bytes) -> list[object]:
+def said(*lines: bytes) -> list[dict[str, Any]]:
     pair = Pair()
     line = GatewayLine(pair)
     line.open()
@@ -44,6 +46,18 @@ def said(*lines: bytes) -> list[object]:
 def test_sums_of_the_load_are_heard() -> None:
     rows = [{"load": LOAD, "busy": {"0": 2}}, {"waiting": 3, "busy": {}}]
     assert said(*[json.dumps(row).encode() for row in rows]) == rows
+
+
+def test_a_gateway_of_before_is_understood() -> None:
+    """It outlives a daemon that is upgraded, and does not say the tail and the mean."""
+    before = {name: own for name, own in LOAD.items() if name not in ("tail_s", "mean_in_flight")}
+    before |= {"in_flight": 3, "p99_s": 0.4}
+    (row,) = said(json.dumps({"load": before, "busy": {}}).encode())
+    load = RecentLoad(10.0)
+    load.seen(0.0, 1, 0.0, 0.0)
+    load.add(row["load"], 5.0)
+    seen = load.seen(5.0, 1, 0.0, 0.0)
+    assert (seen.in_flight, seen.tail_s) == (3.0, 0.4)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+from time import sleep
 from typing import Any
 
 import pytest
@@ -164,6 +165,16 @@ def test_a_paused_service_refuses_requests_at_once_and_says_so() -> None:
         made.change("resume")
         made.wait_for("ready")
         assert made.ask().status == 200
+
+
+def test_the_latency_of_a_service_is_told_although_nobody_asked_in_the_last_second() -> None:
+    with service_daemon() as made:
+        address = made.serve()["address"]
+        made.wait_for("ready")
+        assert ask_at(address, "/slow?s=0.2").status == 200
+        until(lambda: made.row()["p99_s"] > 0.2)
+        sleep(1.5)
+        assert made.row()["p99_s"] > 0.2
 
 
 def test_whoever_is_told_that_a_service_is_paused_or_goes_on_finds_it_so() -> None:

@@ -79,6 +79,11 @@ class RecentLoad:
             displaced=displaced,
         )
 
+    @property
+    def last_answers(self) -> Mapping[str, Any]:
+        """The last summary in which somebody was answered, of these seconds."""
+        return next((row for _, row in reversed(self._rows) if row["answered"]), _NOTHING)
+
     def _note_awake(self, awake: int, now: Seconds) -> None:
         if awake and not self._was_awake:
             self._awake_since = now
@@ -100,4 +105,4 @@ class RecentLoad:
         found, self._untold = self._untold, {}
         if not found.get("arrived"):
             return {}
-        return {**found, "p99_s": self.last["p99_s"], "service_s": self.last["service_s"]}
+        return {**found, **{name: self.last_answers[name] for name in ("p99_s", "service_s")}}
