@@ -193,6 +193,20 @@ def test_all_scripts_of_a_page_are_small(busy: Any, enter: Any) -> None:
     assert 10_000 < sum(sizes.values()) < 150_000, sizes
 
 
+def test_failed_jobs_are_found_in_the_history(busy: Any, visit_on: Any) -> None:
+    job_id = busy.submit("exit 3", name="unlucky", priority=9.0, resources={"gpus": 0})
+    busy.wait_for(job_id, "failed")
+    visit = visit_on("desk")
+    page = visit.open("/page/history")
+    page.select_option("#phase", "failed")
+    visit.until("document.querySelectorAll('#jobs tbody tr').length === 1")
+    told = page.inner_text("#jobs tbody tr")
+    assert told.startswith(job_id)
+    assert "failed, exit code 3" in told
+    assert "phase=failed" in page.get_attribute("#csv", "href")
+    assert visit.wrong == []
+
+
 def test_last_week_is_replayed_under_other_policies(visit_on: Any) -> None:
     visit = visit_on("desk")
     page = visit.open("/page/history")
