@@ -6,17 +6,30 @@ from random import Random
 
 import pytest
 
-from dovetail.core.entries import Refuse, Resize, Start
-from dovetail.core.model import Interruption
+from dovetail.core.entries import NodeJoined, Refuse, Resize, Start, Submitted
+from dovetail.core.model import Interruption, Node, Placement
+from dovetail.core.room import Room
+from dovetail.core.shape import Shape
+from dovetail.core.state import State
 from dovetail.core.track import Phase
 from dovetail.models.speed import by_kind_and_placement
 from dovetail.models.workload import Arrival
 from dovetail.policies.deadline.elasticflow import ElasticFlow
+from dovetail.policies.deadline.genie import Genie
 from dovetail.policies.placement import consolidated
 from dovetail.policies.registry import make
-from dovetail.predict.duration import Oracle
+from dovetail.predict.duration import Oracle, UserEstimate
 from dovetail.predict.speed import SameEverywhere
-from dovetail.testing import PolicyRun, World, arrival, check_policy, knowledge, nodes, run_trace
+from dovetail.testing import (
+    PolicyRun,
+    World,
+    arrival,
+    check_policy,
+    job,
+    knowledge,
+    nodes,
+    run_trace,
+)
 from dovetail.testing.runs import run_world
 
 LINEAR = by_kind_and_placement({}, scaling=1.0)
@@ -207,3 +220,25 @@ def test_genie_gives_an_elastic_job_the_fewest_workers_that_are_on_time() -> Non
 def test_an_elastic_job_that_asks_for_more_than_there_is_runs_on_what_there_is(policy: str) -> None:
     wide = arrival("wide", 0.0, 30.0, 16, min_gpus=5, deadline=100.0)
     assert set(run_trace(policy, [wide], nodes(1, 6)).ended) == {"wide"}
+
+
+def test_genie_looks_once_at_jobs_alike_and_starts_as_many_as_fit() -> None:
+    """Those of two GPUs fit once, those of four never; who may have one or two is looked at alone."""
+    state = State()
+    state.record(NodeJoined(0.0, Node("n0", 3)))
+    for number in range(3):
+        state.record(Submitted(0.0, job(f"two{number}", 2, deadline=50.0 - number)))
+        state.record(Submitted(0.0, job(f"four{number}", 4, deadline=10.0)))
+    state.record(Submitted(0.0, job("either", 2, min_gpus=1, max_gpus=2, deadline=100.0)))
+    asked: list[int] = []
+
+    def place(room: Room, shape: Shape) -> Placement | None:
+        asked.append(shape.gpus)
+        return consolidated(room, shape)
+
+    genie = Genie(place=place, predictor=UserEstimate(5.0))
+    started = [
+        (own.job_id, own.placement.gpus) for own in genie.decide(state) if isinstance(own, Start)
+    ]
+    assert started == [("two2", 2), ("either", 1)]
+    assert asked.count(2) <= 4

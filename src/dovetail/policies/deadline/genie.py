@@ -34,10 +34,29 @@ class Genie:
         if not view.waiting_count:
             return ()
         beliefs, plan = Beliefs(view, self.predictor, self.speeds), Plan(view, self.place)
-        waiting = [track for track in schedulable(view) if track.placement is None]
-        for track in sorted(waiting, key=lambda track: _key(beliefs, track)):
-            self._start(plan, beliefs, track)
+        has_place: dict[int, bool] = {}  # by shape, for jobs of one size
+        able = [
+            track
+            for track in view.tracks.values()
+            if track.placement is None
+            and not track.barred
+            and self._may_start(plan, track, has_place)
+        ]
+        for track in sorted(able, key=lambda track: _key(beliefs, track)):
+            if not _is_of_one_size(track):
+                self._start(plan, beliefs, track)
+            elif has_place[id(track.shape)]:
+                has_place[id(track.shape)] = plan.start(track)
         return plan.actions
+
+    def _may_start(self, plan: Plan, track: Track, has_place: dict[int, bool]) -> bool:
+        """Is there a place now? If not, there will be none: a decision gives no GPUs back."""
+        if not _is_of_one_size(track):
+            return True
+        known = has_place.get(id(track.shape))
+        if known is None:
+            known = has_place[id(track.shape)] = self.place(plan.room, track.shape) is not None
+        return known
 
     def _start(self, plan: Plan, beliefs: Beliefs, track: Track) -> None:
         work = beliefs.due(track)
@@ -68,6 +87,13 @@ class Genie:
         beliefs = Beliefs(view, self.predictor, self.speeds)
         tracks = sorted(schedulable(view), key=lambda track: _key(beliefs, track))
         return Lineup(lambda: tracks)
+
+
+def _is_of_one_size(track: Track) -> bool:
+    """Does it need what others of its shape need, wherever that is?"""
+    job = track.job
+    is_rigid = job.min_gpus is None and job.max_gpus is None and not job.options
+    return is_rigid and track.parked_at is None
 
 
 def _deadline(track: Track) -> Seconds:
