@@ -34,25 +34,37 @@ _IDLE_TURNS: Final = 100_000  # preemptions before any work was done: then nothi
 class SimulatedJob:
     """The truth about one job that has not ended."""
 
-    done_s = 0.0  # work done and not lost
-    saved_s = 0.0  # of this: safe, because it was saved at the last preemption
-    attempt = 0
-    attempt_s = 0.0  # work done in this attempt
-    starting = False  # is it to be told yet that it is at work?
-    course: Course | None = None
-    next: Milestone | None = None  # on that course
+    __slots__ = (
+        *(
+            "arrival",
+            "attempt",
+            "attempt_s",
+            "course",
+            "done_s",
+            "job",
+            "next",
+            "placement",
+            "rate",
+        ),
+        *("remaining_s", "saved_s", "special", "starting", "stint", "working_since"),
+    )
 
     def __init__(self, arrival: Arrival) -> None:
         self.arrival: Final = arrival
         self.job: Final = arrival.job
         self.remaining_s = arrival.work_s  # work left as of the start of the current stint
+        self.done_s = 0.0  # work done and not lost
+        self.saved_s = 0.0  # of this: safe, because it was saved at the last preemption
+        self.attempt = 0
+        self.attempt_s = 0.0  # work done in this attempt
         self.stint = 0  # changes with every start and stop, and with the end: older rows are stale
         self.placement: Placement | None = None
         self.working_since = 0.0
         self.rate = 1.0
+        self.starting = False  # is it to be told yet that it is at work?
         maker = arrival.course
-        if maker is not None:
-            self.course = maker()
+        self.course: Course | None = None if maker is None else maker()
+        self.next: Milestone | None = None  # on that course
         # Is there more to come of a stint than its end, by the rate it began with?
         self.special: Final = not (
             maker is None and arrival.cancel_after_s is None and not arrival.failures
