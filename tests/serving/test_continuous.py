@@ -67,6 +67,20 @@ def test_requests_go_to_the_replica_with_the_fewest() -> None:
     assert two["p99_latency_s"] == pytest.approx(alone.finished_s, rel=1e-3)
 
 
+def test_replicas_follow_the_requests_in_work_and_not_the_steps() -> None:
+    """10 a second of some 2 s each are 20 in work; a replica with 16 at once is to be 70 % busy: two, or
+    three in a busy moment."""
+    model = ServedModel("chat", MODEL, inf, 16, 1, 6, idle_s=20.0, start_s=1.0)
+    text = "poisson:rate=10:seconds=100:prompt_tokens=300:output_tokens=60"
+    found = simulate(
+        ServingScene({"chat": model}, [Node("n", 8)]),
+        "continuous",
+        traffic(text).requests("chat", inf, 1),
+    )
+    awake = [own for at, _, own, _ in found.fleet.changes if at < 100.0]
+    assert 2 <= max(awake) <= 4
+
+
 def test_a_request_that_never_fits_is_dropped_and_the_others_are_served() -> None:
     huge = Request(1.0, "chat", inf, 6000, 10)
     small = Request(2.0, "chat", inf, 10, 10)

@@ -83,7 +83,7 @@ class ScaledGroup:
         self._load = RecentLoad(self._patience_s)
         self._at = site.engine.now  # of the last look
         self._came = self._answered = self._dropped = 0  # by then
-        self._held_s = 0.0
+        self._held_s = self._took_s = 0.0
         self._before = [TimeHistogram() for _ in services]
 
     def look(self) -> bool:
@@ -121,14 +121,14 @@ class ScaledGroup:
             "failed": 0,
             "refused": dropped - self._dropped,
             "late": 0,
-            "service_s": (held_s - self._held_s) / max(answered - self._answered, 1),
+            "service_s": (backlog.took_s - self._took_s) / max(answered - self._answered, 1),
             "in_flight": backlog.in_flight,
             "mean_in_flight": (held_s - self._held_s) / (now - self._at),
             "queued": backlog.queued,
             "tail_s": self._tail_s(dropped - self._dropped),
         }
         self._at, self._came, self._answered = now, came, answered
-        self._dropped, self._held_s = dropped, held_s
+        self._dropped, self._held_s, self._took_s = dropped, held_s, backlog.took_s
         return told
 
     def _seen(self) -> SeenLoad:

@@ -10,7 +10,7 @@ class Sequence:
 
     __slots__ = (
         *("adapter", "decoding", "ends", "filled", "finished_s", "first_token_s", "held", "joined"),
-        *("made", "number", "output", "preemptions", "prompt", "request"),
+        *("made", "number", "output", "preemptions", "prompt", "request", "routed_s"),
     )
 
     def __init__(self, number: int, request: Request) -> None:
@@ -26,6 +26,7 @@ class Sequence:
         self.ends = 0  # the step after which it is finished
         self.decoding = False
         self.preemptions = 0
+        self.routed_s = 0.0  # when it came to its replica
         self.first_token_s = -1.0
         self.finished_s = -1.0
 

@@ -118,6 +118,7 @@ class ContinuousController:
         replica, now = served.replica, self._engine.now
         before = replica.ends_s
         served.held.enter(now)
+        sequence.routed_s = now
         replica.arrive(now, sequence)
         if before == inf:
             self.done(served.server)
@@ -130,7 +131,7 @@ class ContinuousController:
         served: _Served = server.notes
         now, replica, site = self._engine.now, served.replica, self._site
         for sequence in replica.turn(now):
-            served.held.leave(now)
+            served.held.answer(now, sequence.routed_s)
             site.tally.answered_tokens(sequence.request, now, sequence.first_token_s)
         if replica.ends_s == inf:
             server.batch = None
@@ -158,8 +159,7 @@ class ContinuousController:
             self._route(sequence)
 
     def backlog(self, group: str) -> GroupBacklog:
-        held = self._held[group]
-        return GroupBacklog(held.count, len(self._waiting[group]), held.seconds(self._engine.now))
+        return self._held[group].backlog(self._engine.now, len(self._waiting[group]))
 
     def close(self) -> None:
         for service, waiting in self._waiting.items():

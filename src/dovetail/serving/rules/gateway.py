@@ -51,7 +51,7 @@ class SharedReplica:
         self.seconds = server.seconds[server.seat.services[0]]
         self.at_once = at_once
         self.requests: deque[Request] = deque()
-        self._ends: deque[float] = deque()  # at which `_done` each of them is answered
+        self._ends: deque[tuple[float, float]] = deque()  # at which `_done`; since when it is here
         self._done = 0.0  # of a request's work, since it was ready
         self._since = 0.0
 
@@ -62,24 +62,24 @@ class SharedReplica:
     def _advance(self, now: float) -> None:
         if self.requests:
             more = (now - self._since) / self.seconds[len(self.requests)]
-            self._done = min(self._done + more, self._ends[0])
+            self._done = min(self._done + more, self._ends[0][0])
         self._since = now
 
     def take(self, now: float, request: Request) -> None:
         self._advance(now)
         self.requests.append(request)
-        self._ends.append(self._done + 1.0)
+        self._ends.append((self._done + 1.0, now))
 
     def first_end(self, now: float) -> float:
         """When the next is answered, if nobody else comes."""
-        return now + (self._ends[0] - self._done) * self.seconds[len(self.requests)]
+        return now + (self._ends[0][0] - self._done) * self.seconds[len(self.requests)]
 
-    def pop_answered(self, now: float) -> list[Request]:
+    def pop_answered(self, now: float, held: HeldRequests) -> list[Request]:
         """It is the end of the first."""
-        self._since, self._done = now, self._ends[0]
+        self._since, self._done = now, self._ends[0][0]
         answered = []
-        while self._ends and self._ends[0] <= self._done + _SAME:
-            self._ends.popleft()
+        while self._ends and self._ends[0][0] <= self._done + _SAME:
+            held.answer(now, self._ends.popleft()[1])
             answered.append(self.requests.popleft())
         return answered
 
@@ -141,9 +141,7 @@ class GatewayController:
         replica: SharedReplica = server.notes
         (service,) = server.seat.services
         now, line = self._engine.now, self._lines[service]
-        answered = replica.pop_answered(now)
-        line.held.leave(now, len(answered))
-        self._site.answered(service, answered)
+        self._site.answered(service, replica.pop_answered(now, line.held))
         server.batch = None
         if replica.requests:
             self._site.start(server, replica, replica.first_end(now) - now)
@@ -169,8 +167,7 @@ class GatewayController:
 
     def backlog(self, group: str) -> GroupBacklog:
         line = self._lines[group]
-        held_s = line.held.seconds(self._engine.now)
-        return GroupBacklog(line.held.count, len(line.waiting), held_s)
+        return line.held.backlog(self._engine.now, len(line.waiting))
 
     def close(self) -> None:
         for name, line in self._lines.items():

@@ -38,30 +38,35 @@ class GroupBacklog(NamedTuple):
 
     in_flight: int
     queued: int
-    held_s: float | None = (
-        None  # request-seconds so far, where a server has several at the same time
-    )
+    held_s: float | None = None  # request-seconds so far, where a server has several at once
+    took_s: float = 0.0  # of these, those of requests that were answered
 
 
 class HeldRequests:
     """Those that servers have, and the request-seconds that they have had so far."""
 
-    __slots__ = ("_sum", "count")
+    __slots__ = ("_sum", "count", "took_s")
 
     def __init__(self) -> None:
         self.count = 0
+        self.took_s = 0.0  # of those that were answered
         self._sum = 0.0  # of the times at which they left, less those at which they came
 
     def enter(self, now: float) -> None:
         self.count += 1
         self._sum -= now
 
-    def leave(self, now: float, count: int = 1) -> None:
-        self.count -= count
-        self._sum += now * count
+    def leave(self, now: float) -> None:
+        self.count -= 1
+        self._sum += now
 
-    def seconds(self, now: float) -> float:
-        return self._sum + self.count * now
+    def answer(self, now: float, came: float) -> None:
+        self.count -= 1
+        self._sum += now
+        self.took_s += now - came
+
+    def backlog(self, now: float, queued: int) -> GroupBacklog:
+        return GroupBacklog(self.count, queued, self._sum + self.count * now, self.took_s)
 
 
 class Controller(Protocol):
