@@ -38,7 +38,9 @@ def test_a_service_is_declared_looked_at_explained_scaled_and_stopped(tmp_path: 
         assert "has 2 replicas" in typed(made, "services", "scale", "chat", "2").stdout
         refused = typed(made, "services", "scale", "chat", "2-1")
         assert "the least number, 2, is above the greatest, 1" in refused.stderr
-        assert "is stopped" in typed(made, "services", "stop", "chat").stdout
+        none = typed(made, "services", "scale", "chat", "0").stderr
+        assert "services scale chat 0-1 lets it sleep while nobody asks" in none
+        assert "2 replicas end" in typed(made, "services", "stop", "chat").stdout
         gone = typed(made, "services", "show", "chat")
         assert gone.stderr == (
             "dovetail: there is no service 'chat'; `dovetail services` lists them\n"
@@ -57,7 +59,7 @@ def test_down_that_cancels_stops_services_too() -> None:
 
 def test_a_mistake_in_the_file_is_told_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "service.yaml"
-    file.write_text("name: chat\ncommand: [server]\nreplicas: {min: 3, max: 2}\n")
+    file.write_text("name: chat\ncommand: [server]\nreplicas: 3-2\n")
     with service_daemon() as made:
         said = typed(made, "serve", str(file))
         assert said.returncode == 1

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dovetail.core.entries import (
     JournalEntry,
     NodeJoined,
+    Pinned,
     Preempt,
     Saved,
     Start,
     Started,
     Submitted,
+    Unpinned,
 )
-from dovetail.core.model import Interruption, Job, JobId, Node
+from dovetail.core.model import Estimate, Interruption, Job, JobId, Node
 from dovetail.core.snapshot import restore, take
 from dovetail.core.state import State
+from dovetail.daemon import active_policy
+from dovetail.policies import registry
 from dovetail.policies.placement import consolidated
 from dovetail.policies.services_first import GAVE_WAY, ServicesFirst
 from dovetail.testing import placement
@@ -84,6 +90,30 @@ def test_a_replica_that_can_wake_only_where_it_sleeps_is_let_in_there() -> None:
     assert stopped_and_started(again) == (["a"], ["r0"])
 
 
+@pytest.mark.parametrize("name", sorted(registry.names()))
+def test_no_policy_has_a_replica_that_runs_give_way_to_training(name: str) -> None:
+    """Else the two would take the place from each other for ever."""
+    state = box(1)
+    state.record(replica(0))
+    assert stopped_and_started(state) == ([], ["r0"])
+    state.record(Started(3.0, JobId("r0")))
+    policy = active_policy.make(name, view=state)
+    for at in (4.0, 5.0, 500.0, 5_000.0, 50_000.0):
+        job = Job(JobId(f"at-{at:g}"), 1, estimate=Estimate(1.0), priority=1.0)
+        state.record(Submitted(at, job))
+        for action in policy.decide(state):
+            state.record(action)
+        assert state.tracks[JobId("r0")].placement is not None
+
+
+def test_a_replica_that_runs_gives_way_to_one_that_is_more_important() -> None:
+    state = box(1)
+    state.record(replica(0))
+    stopped_and_started(state)
+    state.record(replica(1, priority=20.0))
+    assert stopped_and_started(state) == (["r0"], ["r1"])
+
+
 def test_a_job_of_the_same_priority_does_not_give_way() -> None:
     state = box(1, Job(JobId("a"), 1, priority=10.0))
     state.record(replica(0))
@@ -138,3 +168,17 @@ def test_a_job_on_many_gpus_loses_more_than_one_on_few() -> None:
     )
     state.record(replica(0))
     assert stopped_and_started(state) == (["few"], ["r0"])
+
+
+@pytest.mark.parametrize("job", [replica(0).job, Job(JobId("r0"), 1, preemptible=False)])
+def test_what_stays_by_its_kind_or_user_stays_once_its_world_pins_it_no_more(job: Job) -> None:
+    state = box(1)
+    state.record(Submitted(2.0, job))
+    state.record(Start(job.id, placement((0, 1))))
+    state.record(Started(3.0, job.id))
+    stays = state.tracks[job.id].pinned
+    assert stays
+    state.record(Pinned(4.0, job.id, "it uses NCCL"))
+    assert state.tracks[job.id].pinned == "it uses NCCL"
+    state.record(Unpinned(5.0, job.id))
+    assert state.tracks[job.id].pinned == stays

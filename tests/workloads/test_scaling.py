@@ -60,6 +60,12 @@ def test_who_waits_counts_as_if_it_came_this_second() -> None:
     assert rule.wanted(load(10.0, 60.0, in_flight=5.0, queued=40.0), DESIGN).replicas == 640
 
 
+def test_a_small_need_is_told_as_it_is_and_one_request_as_one() -> None:
+    rule = make_rule("reactive")
+    assert "need 0.02 at 5 ms" in rule.wanted(load(3.0, 0.005), DESIGN).reason
+    assert rule.wanted(load(queued=1.0), DESIGN).reason.startswith("1 request waiting needs 1.4")
+
+
 def test_one_more_is_added_while_answers_are_later_than_the_slo() -> None:
     found = make_rule("reactive:target=1").wanted(load(10.0, 0.1, tail_s=0.4, awake=2), DESIGN)
     assert found.replicas == 3

@@ -69,6 +69,7 @@ class Kind(Protocol):
     of its groups do before any index is (see `Index`, `Parking`, `Reporting`)."""
 
     watches: int
+    pins: str  # why no policy may make its members give way; "": any may
 
     def record(self, state: State, entry: GroupEvent | GroupAction) -> None:
         """Fold an entry of this kind, or refuse it. Time has been advanced."""

@@ -6,7 +6,7 @@ from dovetail.core.entries import Failed, Interrupted, Refuse
 from dovetail.core.errors import IllegalEntry
 from dovetail.core.keeping import Keeping
 from dovetail.core.model import WHOLE_GPU, JobId, Placement, Seconds
-from dovetail.core.queue import NOT_NEEDED, NOT_PREEMPTIBLE
+from dovetail.core.queue import NOT_NEEDED
 from dovetail.core.shape import Shape
 from dovetail.core.track import FINISHED, QUEUED, RUNNING, STARTING, SUSPENDED, Phase, Track
 
@@ -150,7 +150,7 @@ class Lifecycle(Keeping):
 
     def _preempt(self, job_id: JobId) -> None:
         track = self._held(job_id)
-        if track.pinned:
+        if track.stays:
             raise IllegalEntry(f"job {job_id!r} cannot give way at t={self.now:g}: {track.pinned}")
         self._release(track, 0.0)
         if track.keeps is not None and track.phase is STARTING:
@@ -184,7 +184,7 @@ class Lifecycle(Keeping):
         if track.tied:
             track.tied = False
             track.shape, _ = self._shape_for(track)
-        track.pinned = "" if track.job.preemptible else NOT_PREEMPTIBLE
+        self._pin_as_usual(track)
 
     @staticmethod
     def _lose(track: Track, lost_s: Seconds) -> None:

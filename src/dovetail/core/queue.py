@@ -132,8 +132,7 @@ class Queue(View):
             tell(track)
 
     def _line_up_if_allowed(self, track: Track) -> None:
-        if not track.job.preemptible:
-            track.pinned = NOT_PREEMPTIBLE
+        self._pin_as_usual(track)
         job = track.job
         if job.after or job.after_any or job.after_failed:
             self._await(track)
@@ -142,6 +141,14 @@ class Queue(View):
             self.kind(group.kind).joins(track)
         if not track.barred:
             self._line_up(track)
+
+    def _pin_as_usual(self, track: Track) -> None:
+        """As long as its world says nothing else of it."""
+        group = self._group_of(track)
+        if not track.job.preemptible:
+            track.pinned = NOT_PREEMPTIBLE
+        else:
+            track.pinned = "" if group is None else self.kind(group.kind).pins
 
     def _line_up(self, track: Track) -> None:
         if track.job.member is not None and not self._has_place(track):

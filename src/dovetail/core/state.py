@@ -217,7 +217,8 @@ class State(ClusterChanges):
             case Pinned():
                 self._pin(track, entry.reason)
             case Unpinned():
-                self._pin(track, "")
+                self._pin_as_usual(track)
+                self._pin(track, track.pinned)
             case Stayed():
                 self._stayed(track, entry)
             case Displaced():

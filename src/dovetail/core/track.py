@@ -10,6 +10,7 @@ from dovetail.core.model import Job, JobId, Placement, Seconds
 from dovetail.core.paces import Pace, ReportWindow
 from dovetail.core.shape import Shape
 
+SERVES: Final = "it is a replica of a service"
 _NOTHING: Final[dict[str, float | str]] = {}
 
 
@@ -79,7 +80,7 @@ class Track:
     attempts: int = 0  # how often it died by its own fault
     exit_code: int | None = None
     forgiven_gpu_s: float = 0.0  # GPU-seconds that are not held against it any more (see Promote)
-    pinned: str = ""  # why it cannot be made to give way now
+    pinned: str = ""  # why policies leave it where it is
     requeued: str = ""  # why it is to start over, until its processes are gone
     held: str = ""  # why its user does not let it run now
     awaits: tuple[JobId, ...] = ()  # jobs that must finish before it may start
@@ -140,6 +141,11 @@ class Track:
     def holds(self) -> float:
         """GPUs in its hands now, a share counted as a part."""
         return 0.0 if self.placement is None else self.placement.holds
+
+    @property
+    def stays(self) -> str:
+        """Why it cannot be made to give way. A replica can: to other replicas, and where nobody asks."""
+        return "" if self.pinned == SERVES else self.pinned
 
     @property
     def waiting(self) -> bool:

@@ -87,7 +87,11 @@ class Replicas(FieldTable):
     @classmethod
     def _just_a_number(cls, given: Any) -> Any:
         is_number = isinstance(given, int) or (isinstance(given, str) and given.isdecimal())
-        return {"min": given, "max": given} if is_number else given
+        if is_number:
+            return {"min": given, "max": given}
+        if isinstance(given, str) and (found := re.fullmatch(r"(\d+) *- *(\d+)", given)):
+            return {"min": found[1], "max": found[2]}
+        return given
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -161,8 +165,11 @@ class ServiceSpec(FieldTable):
         description="The service's own port on 127.0.0.1, or ADDRESS:PORT; left out: any free port.",
     )
     health: Path = Field(default="/health", description="Answers 2xx once the server is ready.")
-    replicas: Annotated[Replicas, WithJsonSchema({"type": ["integer", "object"]})] = Field(
-        default=Replicas(max=1), description="How many there may be: 2, or {min: 0, max: 4}."
+    replicas: Annotated[Replicas, WithJsonSchema({"type": ["integer", "string", "object"]})] = (
+        Field(
+            default=Replicas(max=1),
+            description="How many there may be: 2, 0-4 or {min: 0, max: 4}.",
+        )
     )
     at_once: int = Field(default=8, ge=1, le=100_000, description="Requests that one has at once.")
     slo_ms: Positive | None = Field(default=None, description="So fast an answer should be.")

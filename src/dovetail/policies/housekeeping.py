@@ -27,7 +27,7 @@ class Housekeeping:
                 reason = f"its time limit of {track.job.time_limit_s:g} s is over"
                 yield Stop(track.job.id, reason, TIME_LIMIT)
                 continue
-            if not track.pinned and (track.held or _must_leave(track, view.room)):
+            if not track.stays and (track.held or _must_leave(track, view.room)):
                 yield Preempt(track.job.id)
             elif left is not None:
                 yield Wake(view.now + left)

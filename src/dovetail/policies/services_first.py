@@ -74,7 +74,7 @@ def victims_of(track: Track, view: View, stopped: set[int]) -> list[Track]:
         other
         for other in view.running.values()
         if other.job.priority < track.job.priority
-        and not other.pinned
+        and not other.stays
         and other.sequence not in stopped
     ]
     return sorted(

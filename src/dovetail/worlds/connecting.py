@@ -55,7 +55,7 @@ def _take_up(stage: ProcessStage, track: Track) -> list[Event]:
     and never did has not used its GPUs: it waits as before, and is not charged."""
     wanted = Want.RUN if track.placement is not None else Want.AWAY
     life = stage.add(Life(track.job.id, wanted, track.placement))
-    life.pin = track.pinned
+    life.pin = track.stays
     life.began_at = track.started_at
     run = stage.agent.run(run_of(track))
     if not run.begun() and track.working_since < 0:  # its keeper may be coming: see `_bring_up`

@@ -8,7 +8,7 @@ import click
 
 from dovetail.api.job_row import JobDetails, JobRow, SubmittedJobs
 from dovetail.api.wire import read
-from dovetail.cli.jobs.submit import described, job_options, say_submitted
+from dovetail.cli.jobs.submit import changed_options, described, say_submitted
 from dovetail.cli.reach import array_of, as_json, found_jobs, is_id, with_client
 from dovetail.client.connection import Client
 from dovetail.client.git_state import changes_since, commit_of
@@ -18,15 +18,15 @@ from dovetail.text.tables import clean
 
 @click.command()
 @click.argument("job", metavar="JOB")
-@job_options
+@changed_options
 @click.option("-q", "--quiet", is_flag=True, help="Print the id and nothing else.")
 @as_json
 @with_client
 def again(client: Client, job: str, quiet: bool, as_json: bool, **asked: Any) -> None:
     """Hand in an ended job once more: its command, environment and folder as they were.
 
-    Options change what it asks for: dovetail again 7 --gpus 2. What has changed in its folder since
-    is said, if Git keeps it. The number of an array stands for all of it.
+    Options change what it asks for, the rest stays: dovetail again 7 --gpus 2. What has changed in
+    its folder since is said, if Git keeps it. The number of an array stands for all of it.
     """
     rows = found_jobs(client, job)
     wanted = job if is_id(job) else rows[-1].id if len(rows) == 1 else array_of(rows[-1].id)

@@ -51,6 +51,14 @@ def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
+def changed_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The same of a job that is there: what is not said stays as it was."""
+    command = job_options(command)
+    for own in command.__click_params__:  # type: ignore[attr-defined]
+        own.help = None if own.help is None else own.help.partition("  [")[0]
+    return command
+
+
 def seat_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Those of a job at which somebody sits: it is one, and does not give way unless it says so."""
     return _with_choices(command, [*_what_it_needs(), *_when_it_runs(), *_how_it_is_treated("no")])

@@ -41,6 +41,13 @@ class FileOrCommand(LazyGroup):
 def serve() -> None:
     """Declare an inference service: dovetail serve SERVICE.yaml.
 
+    \b
+    name: chat
+    run: python server.py --port {port}   # answers 2xx at /health once it is ready
+    slo_ms: 200
+    replicas: 0-4
+    idle_s: 60                            # not needed for so long: a replica sleeps
+
     Its replicas are jobs of the one queue; requests to its address are answered by them. To look at
     services: dovetail services.
     """

@@ -93,6 +93,12 @@ def scale(client: Client, name: str, replicas: str) -> None:
         bounds = {"least": int(least), "most": int(most or least)}
     except ValueError:
         raise BadInput(f"{replicas!r} is not a number of replicas, such as 3 or 1-4") from None
+    if not bounds["most"]:
+        services = f"{command_again()} services"
+        raise BadInput(
+            f"0 replicas would answer nobody: {services} scale {name} 0-1 lets it sleep while nobody "
+            f"asks, {services} pause {name} refuses requests"
+        )
     row = read(ServiceRow, client.post(f"{path_of(name)}/scale", bounds))
     number = f"{row.least} to {row.most}" if row.least < row.most else f"{row.least}"
     word = "replica" if row.most == 1 else "replicas"

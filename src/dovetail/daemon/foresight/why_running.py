@@ -39,7 +39,7 @@ def why_running(case: Case) -> WhyRunning:
         gives_way=None
         if gives_way is None
         else NextPreemption(expected=gives_way[0], to=gives_way[1]),
-        cannot_give_way=track.pinned,
+        cannot_give_way=track.stays,
     )
     found.text = screen(_lines(case, found))
     return found
@@ -129,8 +129,8 @@ def _preemption_lines(case: Case, found: WhyRunning) -> Iterator[str]:
         to = f" to {case.name(gives_way.to)}" if gives_way.to is not None else ""
         at = clock_near(gives_way.expected, case.now)
         yield from labelled("gives way", f"expected {at}{to}")
-    if track.pinned:
-        yield from labelled("stays", f"it cannot be made to give way: {track.pinned}")
+    if track.stays:
+        yield from labelled("stays", f"it cannot be made to give way: {track.stays}")
     if track.preemptions:
         took = f", {duration_text(track.saved_in_s)} the last time" * (track.saved_in_s >= 0)
         times = counted(track.preemptions, "time")

@@ -85,8 +85,8 @@ def reason_of(track: Track, now: float) -> str:
             return track.stranded
         if track.benched:
             return BENCHED
-        if track.pinned and track.placement is not None:
-            return f"cannot give way: {track.pinned}"
+        if track.stays and track.placement is not None:
+            return f"cannot give way: {track.stays}"
     return track.reason
 
 

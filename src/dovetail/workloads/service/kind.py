@@ -9,7 +9,7 @@ from dovetail.core.entries import GroupAction, GroupEvent, Reported
 from dovetail.core.errors import IllegalEntry
 from dovetail.core.journal import with_infinity
 from dovetail.core.model import JobId, Setting
-from dovetail.core.track import Track
+from dovetail.core.track import SERVES, Track
 from dovetail.workloads.service import keeping
 from dovetail.workloads.service.design import ServiceDesign
 from dovetail.workloads.service.entries import (
@@ -52,6 +52,8 @@ def services_of(view: View) -> Workload:
 @final
 class Workload:
     """The services by id."""
+
+    pins = SERVES
 
     def __init__(self) -> None:
         self.watches = 0  # the state tells it, whatever others ask for

@@ -12,6 +12,7 @@ from dovetail.core.model import Seconds
 from dovetail.workloads.service.design import ServiceDesign
 
 _ROUNDING = 1e-9
+_TENTH = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +93,9 @@ def _told(rate: float, load: SeenLoad, need: float) -> str:
     at = f" at {load.service_s * 1e3:.0f} ms"
     comes = rate * load.service_s
     if not load.queued and comes >= load.in_flight:
-        return f"{rate:.3g} requests a second need {need:.1f}{at}"
+        return f"{rate:.3g} requests a second need {_replicas(need)}{at}"
     if load.queued == 1 and not comes and not load.in_flight:
-        return f"1 request waiting needs {need:.1f}"
+        return f"1 request waiting needs {_replicas(need)}"
     parts = []
     if comes and comes >= load.in_flight:
         parts = [f"{rate:.3g} requests a second{at}"]
@@ -102,7 +103,12 @@ def _told(rate: float, load: SeenLoad, need: float) -> str:
         parts = [f"{load.in_flight:.3g} requests in work"]
     if load.queued:
         parts.append(f"{load.queued:.3g}{'' if parts else ' requests'} waiting")
-    return f"{' and '.join(parts)} need {need:.1f}"
+    return f"{' and '.join(parts)} need {_replicas(need)}"
+
+
+def _replicas(need: float) -> str:
+    """Never none, as long as somebody asks."""
+    return f"{need:.1f}" if need >= _TENTH else f"{need:.1g}"
 
 
 def check_part(value: float, name: str) -> None:

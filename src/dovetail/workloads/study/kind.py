@@ -60,6 +60,8 @@ def studies_of(view: View) -> Workload:
 class Workload:
     """The open studies by id, and those that closed lately."""
 
+    pins = ""
+
     def __init__(self) -> None:
         self.watches = 0  # the state tells it, whatever others ask for
         self.open: Final[dict[str, StudyTrack]] = {}
