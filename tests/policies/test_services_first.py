@@ -170,6 +170,15 @@ def test_a_job_on_many_gpus_loses_more_than_one_on_few() -> None:
     assert stopped_and_started(state) == (["few"], ["r0"])
 
 
+def test_a_replica_of_a_daemon_before_stays_too() -> None:
+    state = box(1)
+    state.record(replica(0))
+    stopped_and_started(state)
+    stays = state.tracks[JobId("r0")].pinned
+    state.tracks[JobId("r0")].pinned = ""
+    assert restore(take(state), 10).tracks[JobId("r0")].pinned == stays != ""
+
+
 @pytest.mark.parametrize("job", [replica(0).job, Job(JobId("r0"), 1, preemptible=False)])
 def test_what_stays_by_its_kind_or_user_stays_once_its_world_pins_it_no_more(job: Job) -> None:
     state = box(1)

@@ -170,6 +170,9 @@ class Workload:
         self._follow(state, service)
         for own in service.replicas.values():
             service.group.take_up(state.tracks, own.job)
+            track = state.tracks.get(own.job)
+            if track is not None and not track.pinned:  # it was kept by a daemon of before
+                track.pinned = self.pins
 
     def fingerprint(self) -> Mapping[str, Any]:
         return {"services": [keeping.values_of(service) for service in self.open.values()]}
