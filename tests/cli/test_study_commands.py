@@ -270,6 +270,9 @@ def test_best_says_the_settings_or_that_there_are_none_yet(home: Path) -> None:
             "value": 0.197852, "step": 27,
             "settings": {"lr": 0.1, "units": 16, "optimizer": "sgd"},
         }  # fmt: skip
+        assert "  lr         0.1" in box.well("study", "best").splitlines()
+    with serving(StudyDaemon(), home.with_name("none")) as box:
+        assert box("study", "best").err == "dovetail: there is no study\n"
     with serving(StudyDaemon(at(0)), home.with_name("other")) as box:
         said = box("study", "best", "digits")
         assert (said.code, said.err) == (

@@ -27,6 +27,7 @@ from dovetail.core.errors import BadInput, DovetailError
 from dovetail.text.counting import counted
 from dovetail.text.tables import clean, has_colours, is_terminal, table, width
 
+_MOST_NAMED = 5
 # These need more than the daemon.
 _ELSEWHERE = {
     "policies": ("dovetail.cli.studies.study_policies:policies", "List policies and parameters."),
@@ -40,6 +41,7 @@ def study() -> None:
 
 
 _name = click.argument("name")
+_only = click.argument("name", required=False)  # the only one there is
 
 
 @study.command("list")
@@ -112,15 +114,27 @@ def _readable(client: Client, name: str) -> StudyPage:
     return found
 
 
+def _or_only(client: Client, name: str | None) -> str:
+    """The name, which nobody has to type where there is one study."""
+    if name is not None:
+        return name
+    rows = read(StudiesTold, client.get("/v1/studies")).studies
+    if len(rows) != 1:
+        known = ", ".join([f"{row.name} ({row.id})" for row in rows[:_MOST_NAMED]])
+        more = ", …" if len(rows) > _MOST_NAMED else ""
+        raise BadInput(f"say of which study: {known}{more}" if rows else "there is no study")
+    return rows[0].id
+
+
 @study.command()
-@_name
+@_only
 @as_json
 @with_client
-def best(client: Client, name: str, as_json: bool) -> None:
-    """The best settings so far."""
-    found = _readable(client, name)
+def best(client: Client, name: str | None, as_json: bool) -> None:
+    """The best settings so far; the name may be left out where there is one study."""
+    found = _readable(client, _or_only(client, name))
     if not found.best:
-        raise BadInput(f"study {name} has no value of {found.metric}: {counts_text(found)}")
+        raise BadInput(f"study {found.name} has no value of {found.metric}: {counts_text(found)}")
     if as_json:
         keys = ("name", "metric", "direction", "state")
         print_json({**{key: getattr(found, key) for key in keys}, **vars(found.best)})
