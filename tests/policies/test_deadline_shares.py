@@ -56,6 +56,14 @@ def test_levels_are_filled_one_after_the_other_from_the_deadline_backwards() -> 
     assert share.done_at <= 200
 
 
+def test_sums_that_are_rounded_another_way_leave_no_work_behind() -> None:
+    """2.9 from the deadline backwards, a little less from now on; then there is no GPU until then."""
+    ahead = GpusAhead((0.0, 0.4, 1.2, 2.0, 2.9), (1, 1, 1, 1, 0))
+    share = smallest_share(DueWork(2.9, 3.9, (1,), (1.0,)), ahead, 1, ANY_TIME)
+    assert list(share.steps) == [(0.0, 1), (2.9, 0)]
+    assert share.done_at == share.until == 2.9
+
+
 def test_who_cannot_be_on_time_takes_what_there_is_until_it_is_done() -> None:
     ahead = GpusAhead((0, 50, 400), (1, 0, 4))
     share = smallest_share(_demand(100, left=150), ahead, 4, ANY_TIME)

@@ -124,7 +124,7 @@ class _Filling:
         """With that level from period `turn` on, and one level less before it."""
         demand, times, free = self.demand, self.ahead.times, self.ahead.free
         counts, left, most = demand.counts, self.left, level - 1
-        gpus = (0, *counts)
+        gpus, ended = (0, *counts), self.at
         for k in range(self.first, self.end):
             start, last = times[k], k == self.end - 1
             most = level if k == turn else most
@@ -139,8 +139,8 @@ class _Filling:
                 if not last:
                     self.steps.append((times[k + 1], 0))
                 return self._share(start + self.grid.after(0, seconds), start + seconds)
-            left -= done
-        raise AssertionError("a level that was found to do does")
+            left, ended = left - done, times[k + 1]
+        return self._share(ended, ended)  # what is left is a rounding
 
     def late(self, total: int, most: int | None) -> GpuShare:
         """As many GPUs as there are, also after the deadline, up to the end."""
