@@ -16,6 +16,8 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from dovetail.worlds.gateway_settings import GatewaySettings
 from gateway_process import Answer, GatewayProcess, gateway
 from two_users import NOBODY, as_root
@@ -144,6 +146,14 @@ def test_an_answer_that_is_not_http_is_said_to_be_none(tmp_path: Path) -> None:
         assert "replica r0 of service 'answers' gave no answer: it answered what is not HTTP" in (
             answer.text
         )
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.2])
+def test_what_a_replica_sends_beyond_its_answer_is_nobodys(tmp_path: Path, after_s: float) -> None:
+    with gateway(tmp_path) as (made, (replica,)):
+        assert made.ask(f"/twice?after={after_s}").text == "once"
+        time.sleep(2 * after_s + 0.05)
+        assert made.ask("/").text.split()[0] == str(replica.process.pid)
 
 
 def test_a_replica_that_does_not_answer_is_given_up(tmp_path: Path) -> None:

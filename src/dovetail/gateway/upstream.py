@@ -37,9 +37,12 @@ class Upstream:
     @property
     def is_usable(self) -> bool:
         """Has the replica left it open, as far as is known here? Servers close what rests, some after
-        2 s: a request must not meet that."""
+        2 s: a request must not meet that. Nor what a replica sent beyond its last answer: that would
+        be taken for the next one."""
         rested_s = asyncio.get_running_loop().time() - self._rests_since
         if self._rests_since and rested_s > _MOST_REST_S:
+            return False
+        if self._http.trailing_data[0] or self._reader._buffer:  # type: ignore[attr-defined]
             return False
         return not self._reader.at_eof() and not self._writer.is_closing()
 
