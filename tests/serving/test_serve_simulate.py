@@ -94,6 +94,8 @@ def test_a_trace_of_azure_is_read_as_it_is(here: Path) -> None:
         ("0,chat\nsoon,chat\n", "r.csv:3: column 'arrival_s': 'soon' is not a number"),
         ("3,chat\n1,chat\n", "r.csv:3: the request comes at 1 s, before the one above it; sort"),
         ("nan,chat\n", "r.csv:2: the request comes at nan s, which is no time"),
+        ("-inf,chat\n", "r.csv:2: the request comes at -inf s, which is no time"),
+        ("-1e300,chat\n", "r.csv:2: the request comes at -1e+300 s, which is no time"),
         ("0\n", "r.csv:2: the row has too few cells"),
         ("", "r.csv has no requests below its header"),
         ('0,"chat\n', "r.csv:2: unexpected end of data"),
@@ -131,6 +133,22 @@ def test_a_bad_row_is_one_line_that_names_it(here: Path, rows: str, told: str) -
             "or a larger --cluster",
         ),
         (
+            "{name: a, latency: {fixed_ms: 1e300}}",
+            "s.yaml, line 1: latency: 1e+300 ms is too long; give at most 1e+09",
+        ),
+        (
+            "{name: a, latency: [{batch: 1, ms: 1}, {batch: 1, ms: 2}]}",
+            "s.yaml, line 1: latency: batch 1 is there twice; keep one of them",
+        ),
+        (
+            "{name: a, latency: {fixed_ms: 4}, accuracy: 0.5, least_accuracy: 0.9}",
+            "s.yaml: service 'a': least_accuracy: 0.9 is more than any variant has; the best has 0.5",
+        ),
+        (
+            "{name: a, latency: {profile: }}",
+            "s.yaml, line 1: latency: profile names no file; write {profile: FILE.csv}",
+        ),
+        (
             "{name: a, max_batches: 2, latency: {fixed_ms: 4}}",
             "s.yaml, line 1: services[0].max_batches: there is no such field; did you mean "
             "'services.max_batch'?",
@@ -140,6 +158,35 @@ def test_a_bad_row_is_one_line_that_names_it(here: Path, rows: str, told: str) -
 def test_a_service_that_cannot_be_is_told_at_once(here: Path, service: str, told: str) -> None:
     (here / "s.yaml").write_text(f"services: [{service}]")
     assert complaint("poisson:rate=9:seconds=9") == told
+
+
+def test_an_empty_file_of_services_is_told_with_what_one_has(here: Path) -> None:
+    (here / "s.yaml").write_text("")
+    assert complaint("poisson:rate=9").startswith(
+        "s.yaml: it is empty; write at least 'services: ["
+    )
+
+
+def test_numbers_of_tokens_may_have_spaces_around_but_not_be_endless(here: Path) -> None:
+    (here / "r.csv").write_text(
+        "arrival_s,service,prompt_tokens\n0,chat,               5\n1,chat, \n"
+    )
+    assert typed("r.csv").exit_code == 0
+    for cell in ("0" * 30 + "9" * 30, "0" * 5000, "-1", "1.5"):
+        (here / "r.csv").write_text(f"arrival_s,service,prompt_tokens\n0,chat,{cell}\n")
+        assert complaint("r.csv") == f"r.csv:2: {cell[:60]!r} is not a number of tokens"
+
+
+def test_without_an_slo_every_policy_serves_all(here: Path) -> None:
+    (here / "s.yaml").write_text("services: [{name: a, max_batch: 4, latency: {fixed_ms: 4}}]")
+    every = "nexus,clockwork,shepherd,symphony,gpulet,igniter,infaas,mark,inferline,alpaserve"
+    for row in json.loads(typed("poisson:rate=50:seconds=5", "--json", policies=every).stdout):
+        assert (row["policy"], row["dropped"]) == (row["policy"], 0)
+
+
+def test_traffic_without_a_single_request_is_told(here: Path) -> None:
+    told = complaint("poisson:rate=1e-9:seconds=1")
+    assert told.endswith("not one request comes; give a higher rate or more seconds")
 
 
 def test_what_is_unknown_is_told_with_what_there_is(here: Path) -> None:

@@ -8,6 +8,7 @@ from statistics import fmean, pstdev
 import pytest
 
 from dovetail.core.errors import BadInput
+from dovetail.serving.language.step_costs import TimesByCount
 from dovetail.serving.latency import LatencyPoint, LatencyTable
 from dovetail.serving.over_time import MOST_BINS, OverTime
 from dovetail.serving.tally import TimeHistogram
@@ -45,6 +46,9 @@ def test_traffic_that_cannot_be_is_refused() -> None:
     for text in ("poisson:rate=0", "poisson:seconds=-1", "bursty:cv=0", "daily:peak=3"):
         with pytest.raises(BadInput):
             make(text)
+    for text in ("daily:day_s=inf", "daily:day_s=0"):
+        with pytest.raises(BadInput):
+            make(text)
 
 
 def test_a_table_is_linear_between_what_was_measured() -> None:
@@ -55,6 +59,12 @@ def test_a_table_is_linear_between_what_was_measured() -> None:
     assert table.seconds(13, "any", 1000) == pytest.approx(0.030)  # beyond: as the last two
     assert table.seconds(1, "any", 750) == pytest.approx(0.008)
     assert table.seconds(1, "any", 250) == pytest.approx(0.02)  # below: in proportion
+
+
+def test_a_table_that_falls_goes_on_level_beyond_its_largest_size() -> None:
+    table = LatencyTable([LatencyPoint(1, 0.010), LatencyPoint(2, 0.005)])
+    assert table.seconds(8, "any", 1000) == 0.005
+    assert TimesByCount(((1, 0.010), (2, 0.005))).at(8) == 0.005
 
 
 def test_quantiles_are_exact_to_a_twentieth_of_a_percent() -> None:

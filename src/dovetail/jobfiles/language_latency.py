@@ -164,5 +164,5 @@ def language_latency(given: Mapping[str, Any]) -> LanguageModel:
 
 def read_language_profile(path: str) -> LanguageModel:
     """From a file of its own."""
-    given, lines = located(text_of(path), path)
+    given, lines = located(text_of(path), path, EXAMPLE)
     return checked(LanguageLatencyFields, given, EXAMPLE, path, lines).model()

@@ -22,20 +22,23 @@ LATENCY_FORMS: Final = (
     "language model {prefill: …, decode: …, kv: …} or {profile: FILE.yaml}"
 )
 _LIVE_FORMS: Final = "write {fixed_ms: 4, per_item_ms: 2}, or a list of {batch: 1, ms: 6}"
+_MOST_MS: Final = 1e9
 _ROW: Final = ("batch", "ms", "kind", "share")
 
 
 def latency_given(given: Any) -> Latency | str:
     """A profile stays a name: it is looked for beside the file."""
     if isinstance(given, Mapping) and set(given) == {"profile"}:
-        return str(given["profile"])
+        if not isinstance(given["profile"], str) or not given["profile"].strip():
+            raise Complaint("latency: profile names no file; write {profile: FILE.csv}", "latency")
+        return given["profile"]
     if isinstance(given, Mapping) and set(given) == {"table"}:
         given = given["table"]
     if is_language_latency(given):
         return language_latency(given)
     try:
         if isinstance(given, Mapping) and given and set(given) <= {"fixed_ms", "per_item_ms"}:
-            fixed, each = (float(given.get(own, 0)) / 1e3 for own in ("fixed_ms", "per_item_ms"))
+            fixed, each = (_ms(given.get(own, 0)) for own in ("fixed_ms", "per_item_ms"))
             return AffineLatency(fixed, each)
         if isinstance(given, Sequence) and not isinstance(given, str):
             return LatencyTable([_point(row) for row in given])
@@ -69,5 +72,13 @@ def kinds_named(latency: Latency) -> Sequence[str]:
 def _point(row: Any) -> LatencyPoint:
     if not isinstance(row, Mapping) or not {"batch", "ms"} <= set(row) <= set(_ROW):
         raise BadInput(f"latency: each row of a table has batch and ms, and may have {_ROW[2:]}")
-    seconds, share = float(row["ms"]) / 1e3, int(row.get("share", WHOLE_GPU))
+    seconds, share = _ms(row["ms"]), int(row.get("share", WHOLE_GPU))
     return LatencyPoint(int(row["batch"]), seconds, str(row.get("kind", "")), share)
+
+
+def _ms(given: Any) -> float:
+    """In seconds."""
+    ms = float(given)
+    if ms > _MOST_MS:
+        raise BadInput(f"latency: {ms:g} ms is too long; give at most {_MOST_MS:g}")
+    return ms / 1e3

@@ -13,7 +13,7 @@ from dovetail.core.errors import BadInput
 from dovetail.core.model import WHOLE_GPU
 from dovetail.jobfiles import fields
 from dovetail.jobfiles.job_model import FieldTable, checked
-from dovetail.jobfiles.language_latency import read_language_profile
+from dovetail.jobfiles.language_latency import Amount, read_language_profile
 from dovetail.jobfiles.latencies import LATENCY_FORMS, latency_given
 from dovetail.jobfiles.service_model import Positive, Replicas, ScalingText
 from dovetail.jobfiles.yaml_files import located, text_of
@@ -43,7 +43,7 @@ class VariantSpec(FieldTable):
     max_batch: int | None = Field(default=None, ge=1, le=100_000, description="As the service's.")
     share: int = Field(default=WHOLE_GPU, ge=1, le=WHOLE_GPU, description="Thousandths of a GPU.")
     kind: str = Field(default="", description="Of GPU; left out: any.")
-    start_s: float | None = Field(default=None, ge=0, description="As the service's.")
+    start_s: Amount | None = Field(default=None, description="As the service's.")
 
     def model(self, folder: str, of: ServedSpec) -> ServedModel:
         """It is as its service in everything that is not said."""
@@ -70,9 +70,9 @@ class StepSpec(VariantSpec):
 class InterferenceSpec(FieldTable):
     """What services on one GPU do to each other."""
 
-    pressure: float = Field(default=0.0, ge=0, description="What it takes of caches and bandwidth.")
-    sensitivity: float = Field(
-        default=0.0, ge=0, description="How much longer it takes, as a part, for each unit of that."
+    pressure: Amount = Field(default=0.0, description="What it takes of caches and bandwidth.")
+    sensitivity: Amount = Field(
+        default=0.0, description="How much longer it takes, as a part, for each unit of that."
     )
 
 
@@ -94,12 +94,12 @@ class ServedSpec(FieldTable):
     idle_s: Positive | None = Field(
         default=None, description="A replica not needed for so long sleeps; left out: it ends."
     )
-    start_s: float = Field(default=START_S, ge=0, description="A cold start takes so long.")
-    wake_s: float = Field(default=WAKE_S, ge=0, description="Waking a replica that sleeps.")
+    start_s: Amount = Field(default=START_S, description="A cold start takes so long.")
+    wake_s: Amount = Field(default=WAKE_S, description="Waking a replica that sleeps.")
     rate_per_s: Positive | None = Field(
         default=None, description="Requests a second that planners expect before any has come."
     )
-    memory_gb: float = Field(default=0.0, ge=0, description="Of its weights.")
+    memory_gb: Amount = Field(default=0.0, description="Of its weights.")
     interference: InterferenceSpec = Field(
         default=InterferenceSpec(), description="With others on its GPU."
     )
@@ -132,6 +132,7 @@ class ServedSpec(FieldTable):
             **{name: getattr(self, name) for name in _SAME},
         )
         order_of_steps(found)
+        _check_accuracy(found)
         return found
 
     def _steps(self, folder: str) -> tuple[PipelineStep, ...]:
@@ -149,6 +150,16 @@ def _check_apart(own: str, names: Sequence[str]) -> None:
             raise BadInput(f"{own}: two of its variants and steps are {name!r}; rename one")
 
 
+def _check_accuracy(service: ServedModel) -> None:
+    """As for a live service."""
+    best = max(own.accuracy for own in service.ways)
+    if best < service.least_accuracy:
+        raise BadInput(
+            f"service {service.name!r}: least_accuracy: {service.least_accuracy:g} is more than any "
+            f"variant has; the best has {best:g}"
+        )
+
+
 _SAME = (
     *("share", "kind", "scaling", "idle_s", "start_s", "wake_s", "rate_per_s", "memory_gb"),
     *("accuracy", "least_accuracy"),
@@ -163,7 +174,7 @@ class ServicesFile(FieldTable):
 
 def read_services(path: str) -> dict[str, ServedModel]:
     """By name."""
-    given, lines = located(text_of(path), path)
+    given, lines = located(text_of(path), path, EXAMPLE)
     file = checked(ServicesFile, given, EXAMPLE, path, lines)
     found: dict[str, ServedModel] = {}
     for spec in file.services:

@@ -61,7 +61,9 @@ def text_of(path: str) -> str:
         raise BadInput(f"cannot read {path!r}: {error}") from None
 
 
-def located(text: str, source: str) -> tuple[object, dict[Path, int]]:
+def located(
+    text: str, source: str, least: str = "run: python program.py"
+) -> tuple[object, dict[Path, int]]:
     """Tables, lists and texts, and the line on which each stands."""
     import yaml
 
@@ -70,7 +72,7 @@ def located(text: str, source: str) -> tuple[object, dict[Path, int]]:
     try:
         root = _loader()(text).get_single_node()
         if root is None:
-            raise BadInput(f"{source}: it is empty; write at least 'run: python program.py'")
+            raise BadInput(f"{source}: it is empty; write at least {least!r}")
         reading = _Reading()
         return reading.value(root, ()), reading.lines
     except _Mistake as error:

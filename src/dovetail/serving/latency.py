@@ -50,7 +50,8 @@ class LatencyPoint(NamedTuple):
 
 
 class LatencyTable:
-    """Measured at some sizes and shares; linear between them, and beyond the largest size."""
+    """Measured at some sizes and shares; linear between them, and beyond the largest size, where it
+    never falls."""
 
     def __init__(self, points: Sequence[LatencyPoint]) -> None:
         if not points:
@@ -64,8 +65,10 @@ class LatencyTable:
         self.points = tuple(points)
         self._curves: dict[str, dict[int, dict[int, float]]] = {}
         for point in points:
-            shares = self._curves.setdefault(point.kind, {})
-            shares.setdefault(point.share, {})[point.batch] = point.seconds
+            sizes = self._curves.setdefault(point.kind, {}).setdefault(point.share, {})
+            if point.batch in sizes:
+                raise BadInput(f"latency: {_named(point)} is there twice; keep one of them")
+            sizes[point.batch] = point.seconds
 
     def seconds(self, batch: int, kind: str, share: int) -> float:
         shares = self._curves.get(kind) or self._curves.get(ANY_KIND)
@@ -95,6 +98,12 @@ def read_profile(path: str) -> LatencyTable:
     return LatencyTable([point for _, point in each(path, reader)])
 
 
+def _named(point: LatencyPoint) -> str:
+    kind = f" on {point.kind}" if point.kind else ""
+    share = f" at share {point.share}" if point.share != WHOLE_GPU else ""
+    return f"batch {point.batch}{kind}{share}"
+
+
 def _any_kind(row: cells.Row) -> str:
     return ANY_KIND
 
@@ -112,5 +121,7 @@ def _at(values: Mapping[int, float], place: int) -> float:
         return values[known[0]]  # a smaller batch takes no longer
     above = next((one for one in known if one > place), known[-1])
     below = known[known.index(above) - 1] if len(known) > 1 else 0
-    start = values.get(below, 0.0)
-    return start + (values[above] - start) * (place - below) / (above - below)
+    start, end = values.get(below, 0.0), values[above]
+    if place > above and end < start:
+        return end
+    return start + (end - start) * (place - below) / (above - below)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from dovetail.core.errors import BadInput
@@ -34,10 +35,14 @@ def source_of(text: str, services: Mapping[str, ServedModel], seed: int = 0) -> 
         traffic = catalogue.make(text)
 
         def made() -> Iterator[Request]:
-            return merged(
+            requests = merged(
                 traffic.requests(name, own.slo_s, seed * 1_000_003 + number)
                 for number, (name, own) in enumerate(services.items())
             )
+            first = next(requests, None)
+            if first is None:
+                raise BadInput(f"{text}: not one request comes; give a higher rate or more seconds")
+            return chain([first], requests)
 
         return RequestSource(text, made, traffic.seconds)
     if text == STDIN:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from dovetail.sdk.batching.forming import SLACK_S, BadRule, BatchBounds, RequestLine, Step
 
+MOST_WAIT_MS = 10**9
+
 
 @dataclass(frozen=True, slots=True)
 class Static:
@@ -14,8 +16,8 @@ class Static:
     wait_ms: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.wait_ms < 0:
-            raise BadRule(f"wait_ms={self.wait_ms:g}: nobody can wait less than 0 ms")
+        if not 0 <= self.wait_ms <= MOST_WAIT_MS:
+            raise BadRule(f"wait_ms={self.wait_ms:g}: it is from 0 to {MOST_WAIT_MS:,} ms")
 
     def batcher(self, bounds: BatchBounds) -> FixedSize:
         return FixedSize(bounds.max_batch, self.wait_ms / 1e3)

@@ -16,7 +16,8 @@ from dovetail.core.model import Seconds
 
 @dataclass(frozen=True, slots=True)
 class TimesByCount:
-    """Seconds over a count: straight lines between measured points, and on beyond the last."""
+    """Seconds over a count: straight lines between measured points, and on beyond the last, where they
+    never fall."""
 
     points: tuple[tuple[int, Seconds], ...]
 
@@ -34,6 +35,8 @@ class TimesByCount:
             return points[0][1]
         last = next((i for i in range(1, len(points)) if points[i][0] >= count), len(points) - 1)
         (low, below), (high, above) = points[last - 1], points[last]
+        if count > high and above < below:
+            return above
         return below + (above - below) * (count - low) / (high - low)
 
 

@@ -102,7 +102,9 @@ def smallest_batch(model: SharingModel, gpu: SharedGpu) -> int:
     in the other half it is loaded and run."""
     bus = gpu.bytes_per_s
     exact = model.slo_s * model.rate * bus / (2.0 * (bus + model.rate * model.bytes_in))
-    return min(max(ceil(exact - _ROUNDING), 1), model.max_batch)
+    if not exact < model.max_batch:  # also where nothing is asked of it: no SLO
+        return model.max_batch
+    return max(ceil(exact - _ROUNDING), 1)
 
 
 def least_share(model: SharingModel, batch: int, gpu: SharedGpu) -> int | None:

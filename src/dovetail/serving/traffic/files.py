@@ -19,6 +19,7 @@ AZURE = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
 MORE = ("slo_s", "prompt_tokens", "output_tokens", "adapter", "input")
 LONGEST_S = 1e12
 MOST_TOKENS = 10**8
+MOST_DIGITS = 20  # of a number of tokens, zeros in front included
 
 Row: TypeAlias = list[str]
 
@@ -65,7 +66,7 @@ def _checked(path: str, rows: _Rows, skipped: int, make: Make) -> Iterator[Reque
             if not row:
                 continue
             request = make(row)
-            if not before <= request[0] <= LONGEST_S:
+            if not max(before, -LONGEST_S) <= request[0] <= LONGEST_S:
                 raise ValueError(_out_of_order(request[0], before))
             before = request[0]
             yield request
@@ -77,7 +78,7 @@ def _checked(path: str, rows: _Rows, skipped: int, make: Make) -> Iterator[Reque
 
 
 def _out_of_order(at: float, before: float) -> str:
-    if at < before:
+    if -LONGEST_S <= at < before:
         return f"the request comes at {at:.10g} s, before the one above it; sort the file by time"
     return f"the request comes at {at:g} s, which is no time"
 
@@ -156,9 +157,9 @@ def _slo(text: str) -> float:
 
 
 def _tokens(row: Row, place: int) -> int:
-    if place < 0 or not row[place]:
+    text = row[place].strip() if place >= 0 else ""
+    if not text:
         return 0
-    text = row[place]
-    if not text.strip().isdecimal() or int(text[:12]) > MOST_TOKENS:
+    if not text.isdecimal() or len(text) > MOST_DIGITS or int(text) > MOST_TOKENS:
         raise ValueError(f"{text[:60]!r} is not a number of tokens")
     return int(text)

@@ -100,8 +100,8 @@ class Daily(Traffic):
         Traffic.__post_init__(self)
         if not 1 <= self.peak <= 2:
             raise BadInput(f"peak={self.peak:g}: it is from 1 to 2 times the mean rate")
-        if not self.day_s > 0:
-            raise BadInput(f"day_s={self.day_s:g}: it is above 0")
+        if not 0 < self.day_s < inf:
+            raise BadInput(f"day_s={self.day_s:g}: a time above 0")
 
     def arrivals(self, seed: int) -> Iterator[float]:
         """Times of requests on days that begin at midnight and have their peak at noon, drawn by
