@@ -115,6 +115,23 @@ def test_prices_that_a_daemon_cannot_use_are_refused_before_it_starts(tmp_path: 
     assert "price.csv has 2 hours; a daemon may run for ever" in said.err
 
 
+@pytest.mark.parametrize(
+    ("host", "told"),
+    [
+        ("box = 1", "config.toml:2: write a table: [hosts.box]"),
+        ("box.ssh = 1", "config.toml:2: 1 is not what is needed there"),
+        ("box.sshh = 'ann@box'", "config.toml:2: [hosts.box] has no 'sshh'; did you mean ssh?"),
+        ("[hosts.box]", "hosts.box: say either ssh or url"),
+        ("box.url = 'ftp://box'", "'ftp://box' is no address of a daemon; write https://box:7733"),
+    ],
+)
+def test_hosts_that_could_not_be_used_are_told_by_the_check(
+    tmp_path: Path, host: str, told: str
+) -> None:
+    box = written(tmp_path / "home", f"[hosts]\n{host}\n")
+    assert told in box("config", "check").err
+
+
 def test_a_right_file_and_none_at_all_are_said_to_be_so(tmp_path: Path) -> None:
     box = written(tmp_path / "home", '[up]\npolicy = "srtf"\n\n[hosts.box]\nssh = "ann@box"\n')
     assert "is right: 1 setting of up" in box.well("config", "check")

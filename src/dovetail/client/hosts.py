@@ -68,6 +68,12 @@ def _profiles(path: Path) -> dict[str, HostProfile]:
     return {name: _profile(file, name, table) for name, table in file.table("hosts").items()}
 
 
+def check_hosts(file: Path) -> None:
+    """BadInput: the first table of `hosts` there that could not be used."""
+    for name, profile in _profiles(file).items():
+        _checked(name, profile)
+
+
 def _profile(file: ConfigFile, name: str, table: Any) -> HostProfile:
     if not isinstance(table, dict):
         raise BadInput(f"{file.at('hosts', name)}: write a table: [hosts.{name}]")

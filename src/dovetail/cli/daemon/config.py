@@ -16,6 +16,7 @@ from dovetail.cli.daemon.up import place_for, up
 from dovetail.cli.daemon.up_settings import from_file, line_of, options_of, schema
 from dovetail.cli.reach import print_json, print_lines
 from dovetail.client.connection import Client, DaemonUnreachable, RequestRefused
+from dovetail.client.hosts import check_hosts
 from dovetail.client.notify_settings import notify_settings
 from dovetail.config_file import read_config
 from dovetail.home import Home
@@ -77,6 +78,7 @@ def check(home: str | None, system: bool) -> None:
     file, said = from_file(up, place)
     check_said(place, file, said)
     notify_settings(file.path)
+    check_hosts(file.path)
     if not file.path.exists():
         click.echo(f"There is no {file.path}: everything is as it is typed.")
         return
