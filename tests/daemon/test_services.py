@@ -187,6 +187,18 @@ def test_whoever_is_told_that_a_service_is_paused_or_goes_on_finds_it_so() -> No
         assert ask_at(address).status == 200
 
 
+def test_what_a_service_has_answered_is_known_after_the_daemon_was_stopped_and_started() -> None:
+    with service_daemon() as made:
+        made.serve()
+        made.wait_for("ready")
+        for _ in range(5):
+            assert made.ask().status == 200
+        until(lambda: made.row()["cost"]["answered"] == 5)
+        made.daemon.stop()
+        made.daemon.start()
+        assert made.row()["cost"]["answered"] == 5
+
+
 def test_an_slo_that_no_replica_can_keep_is_said_at_the_first_answer_with_what_would_help() -> None:
     with service_daemon() as made:
         made.serve(slo_ms=50, replicas={"min": 1, "max": 3})

@@ -277,7 +277,8 @@ class Daemon:
                 self._replace_policy(error)
         self.upkeep.stop()
         self.messages.finish()
-        self.services.stop_keeping()
+        for load in self.services.stop_keeping(self.state, self.clock()):
+            self._record(load)
         self.replays.close()
         if self._attendant is not None:
             self._attendant.stop()

@@ -35,6 +35,7 @@ from dovetail.workloads.service.design import ServiceDesign
 from dovetail.workloads.service.entries import (
     ServiceBounded,
     ServiceDeclared,
+    ServiceLoaded,
     ServicePaused,
     ServiceResumed,
     ServiceStopped,
@@ -92,10 +93,13 @@ class Services:
             name = scene.design.name
             self._parts.notices.add(f"service {name!r} cannot be looked after: {error}; stop it")
 
-    def stop_keeping(self) -> None:
-        """The daemon ends: gateways and replicas go on."""
+    def stop_keeping(self, view: View, now: Seconds) -> list[Event]:
+        """The daemon ends: gateways and replicas go on. What the journal is to know of their load."""
+        kept = [own for name, own in self._keepers.items() if name in services_of(view).open]
         for keeper in self._keepers.values():
             keeper.stop()
+        loads = [(keeper.id, keeper.load.untold()) for keeper in kept]
+        return [ServiceLoaded(now, name, load) for name, load in loads if load]
 
     # ------------------------------------------------------------------------------------ declaring
 
