@@ -35,6 +35,7 @@ def test_the_report_of_a_week_tells_who_has_used_what(box: Box) -> None:
     said = box.well("report", "--week")
     assert "USER" in said
     assert "vision" in said
+    assert "0 jobs of nobody-here ended" in box.well("report", "--week", "--user", "nobody-here")
     told = box.json("report", "--month")
     (tenant,) = [row for row in told["tenant"] if row["key"] == "vision"]
     assert (tenant["jobs"], tenant["finished"]) == (1, 1)

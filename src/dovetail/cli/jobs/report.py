@@ -15,7 +15,7 @@ from dovetail.cli.reach import as_json, print_json, print_lines, with_client
 from dovetail.client.connection import Client
 from dovetail.text.counting import counted
 from dovetail.text.durations import duration_text
-from dovetail.text.tables import Column, has_colours, table
+from dovetail.text.tables import Column, clean, has_colours, table
 from dovetail.text.times import clock
 
 _DAY_S = 86_400.0
@@ -29,6 +29,7 @@ _BY = ("user", "tenant")
     "--since", metavar="WHEN", help="Ended since: 2h, 7d, 2026-11-01, '2026-11-01 18:00'."
 )
 @click.option("--until", metavar="WHEN", help="Ended before.")
+@click.option("--user", help="Only this user's jobs.")
 @click.option(
     "--by", type=click.Choice(["user", "tenant", "model", "name", "day"]), help="That alone."
 )
@@ -41,6 +42,7 @@ def report(
     month: bool,
     since: str | None,
     until: str | None,
+    user: str | None,
     by: str | None,
     as_csv: bool,
     as_json: bool,
@@ -55,7 +57,7 @@ def report(
     if begin is None:
         days = 30 if month else 7
         begin = max((time.time() if end is None else end) - days * _DAY_S, 0.0)
-    asked = {"since": begin, "until": end, "most": 0}
+    asked = {"since": begin, "until": end, "user": user, "most": 0}
     found = {
         own: read(UsageTold, client.get("/v1/page/usage", by=own, **asked))
         for own in ([by] if by else _BY)
@@ -65,7 +67,7 @@ def report(
     elif as_csv:
         click.echo(_csv(found), nl=False)
     else:
-        _print(found, begin, end, has_tenants=by is not None)
+        _print(found, user, begin, end, has_tenants=by is not None)
 
 
 def _one_of(given: Mapping[str, bool]) -> None:
@@ -74,12 +76,19 @@ def _one_of(given: Mapping[str, bool]) -> None:
         raise click.UsageError(f"{' and '.join(names[:2])} exclude each other; leave out one")
 
 
-def _print(found: dict[str, UsageTold], begin: float, end: float | None, has_tenants: bool) -> None:
+def _print(
+    found: dict[str, UsageTold],
+    user: str | None,
+    begin: float,
+    end: float | None,
+    has_tenants: bool,
+) -> None:
     told, now = next(iter(found.values())), time.time()
     when = f"since {clock(begin, now)}"
     if end is not None:
         when = f"from {clock(begin, now)} until {clock(end, now)}"
-    click.echo(f"{counted(told.total, 'job')} ended {when}.")
+    whose = f" of {clean(user)}" if user else ""
+    click.echo(f"{counted(told.total, 'job')}{whose} ended {when}.")
     for by, own in found.items():
         if by == "tenant" and not has_tenants and {row.key for row in own.groups} <= {""}:
             continue  # nobody has named one

@@ -81,7 +81,7 @@ def _line(kind: str) -> str:
         except BadInput as error:
             _complain(str(error))
     more = f", and added: {', '.join(added)}" if added else ""
-    return f"{kind:<16}{len(own.builtin)} of ours{more}"
+    return f"{kind:<18}{len(own.builtin)} of ours{more}"
 
 
 def page(own: Catalogue, name: str) -> str:
