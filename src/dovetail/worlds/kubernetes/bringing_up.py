@@ -46,7 +46,7 @@ class NoSeat(DovetailError):
     """What was given is taken, or did not come up in time: not now."""
 
 
-class TooLate(NoSeat):
+class NotUpInTime(NoSeat):
     """It did not come up in time."""
 
 
@@ -86,7 +86,7 @@ class GangMaking(GangClosing):
         try:
             yield from steps
         except NoSeat as error:
-            is_stuck = self._is_stuck(gang) if isinstance(error, TooLate) else False
+            is_stuck = self._is_stuck(gang) if isinstance(error, NotUpInTime) else False
             yield from self._give_up(gang)
             if is_stuck:
                 trouble = f"{error}; {_MOST_LATE} times, and it has never run"
@@ -267,7 +267,7 @@ class GangMaking(GangClosing):
         if monotonic() >= until:
             within = f"its pods did not come up within {self._settings.start_within_s:g} s"
             waits = (pod.waits_for for pod in mission.gang.all_pods() if pod.waits_for)
-            raise TooLate(": ".join((within, *list(waits)[:1])))
+            raise NotUpInTime(": ".join((within, *list(waits)[:1])))
 
     def _check(self, mission: Mission, until: float) -> None:
         """Is there still hope for its pods?"""
