@@ -405,28 +405,3 @@ def test_an_environment_goes_with_its_job_also_when_nobody_was_there(
     again = start(tmp_path)
     until(lambda: [path.stem for path in environments.iterdir()] == [kept])
     again.close()
-
-
-# --------------------------------------------------------------------------------------------- plan
-
-
-def test_a_plan_is_made_for_a_request_and_mistakes_have_their_codes(live: Any) -> None:
-    job = {
-        "SubmissionTime": "Tue 21 Jul 2020, 17.00.00",
-        "Deadline": "Tue 21 Jul 2020, 23.00.00",
-        "Priority": 3,
-        "Epochs": 360,
-        "ProfilingData": {"V100": {"1": 10.0}},
-    }
-    node = {"GPUtype": "V100", "free_nGPUs": 2, "total_nGPUs": 2, "cost": 0}
-    request = {
-        "jobs": {"a": job},
-        "nodes": {"n1": node},
-        "GPUcosts": {"V100": {"1": 1.0, "2": 1.5}},
-        "currentTime": "Tue 21 Jul 2020, 18.00.00",
-    }
-    answer = live.ask("POST", "/plan?policy=andreas-greedy", request)
-    assert answer["estimated_cost"] == 1.0
-    assert answer["jobs"]["a"] == {"expected_tardiness": 0.0, "nGPUs": 1, "node": "n1"}
-    status, said = live.try_to("POST", "/plan", {**request, "nodes": {}})
-    assert (status, said["ERROR CODE"]) == (400, 424)

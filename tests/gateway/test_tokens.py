@@ -6,7 +6,7 @@ import http.client
 import socket
 import ssl
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -135,3 +135,26 @@ def test_who_does_not_shake_hands_is_cut_off_and_takes_bounded_memory(tmp_path: 
             assert _all_of(line) == b""  # after at most 2 s
             line.close()
         assert encrypted(own, cert, "/")[0] == 200
+
+
+def test_an_address_without_a_token_keeps_no_other_out(tmp_path: Path) -> None:
+    with ExitStack() as held, gateway(tmp_path, network="open", connections=80) as (own, _):
+        ready(own)
+        for _ in range(100):
+            client = held.enter_context(socket.socket())
+            client.bind(("127.0.0.2", 0))
+            client.connect(("127.0.0.1", own.port))
+        told = client.recv(1000).decode()  # the last of them
+        assert "10 connections open from 127.0.0.2 on which no token was shown yet" in told
+        assert asked(own, TOKEN, "/").status == 200
+
+
+def test_who_has_shown_a_token_may_have_all_connections(tmp_path: Path) -> None:
+    with ExitStack() as held, gateway(tmp_path, network="open", connections=40) as (own, _):
+        ready(own)
+        for _ in range(20):
+            line = http.client.HTTPConnection("127.0.0.1", own.port, timeout=LONG_S)
+            held.enter_context(closing(line))
+            line.request("GET", "/", headers={"authorization": TOKEN})
+            answer = line.getresponse()
+            assert (answer.status, bool(answer.read())) == (200, True)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -119,6 +119,20 @@ def test_mistakes_are_told_in_one_line() -> None:
         assert ask.raw(iter([b"1", b"0"]))[1] == [1, 1]  # in chunks
         assert ask.raw(None, method="GET")[0] == 404
         assert ask.raw(b"", {"Content-Length": str(10**12)})[0] == 413
+
+
+def test_a_body_that_a_question_has_is_no_request() -> None:
+    within = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\n\r\n1"
+    head = b"GET /health HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n" % len(within)
+    with (
+        server() as (ask, _),
+        socket.create_connection(("127.0.0.1", ask.port), LONG_S) as client,
+        client.makefile("rb") as answers,
+    ):
+        client.sendall(head + within)
+        client.shutdown(socket.SHUT_WR)
+        with suppress(ConnectionResetError):
+            assert answers.read().count(b"HTTP/1.1 ") == 1
 
 
 def test_who_cannot_be_in_time_is_told_at_once_by_the_rule_of_the_simulator() -> None:

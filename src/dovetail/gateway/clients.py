@@ -11,6 +11,7 @@ from typing import Final
 import h11
 
 from dovetail.gateway.answers import Refusal
+from dovetail.gateway.guesses import network_of
 from dovetail.gateway.load import LoadMeter
 from dovetail.gateway.passing import Passed, Passing, end_to_end
 from dovetail.gateway.tokens import TokenGate
@@ -24,6 +25,7 @@ _LONGEST_HEAD = 32 * 1024
 _LINGER_S = 2.0
 _MOST_TURNED_AWAY = 128  # who are given time to read why
 _MOST_WITH_TLS = 512  # each takes a buffer of 256 KB
+_PART_OF_STRANGERS = 8  # of all connections one address without a token has an eighth
 
 
 class Slow(Exception):
@@ -52,14 +54,15 @@ class Clients:
         most = bounds.connections if tls is None else min(bounds.connections, _MOST_WITH_TLS)
         self._most: Final = min(most, raise_limit() // 2 - _MOST_TURNED_AWAY)
         self._turning_away = 0
+        self.strangers: Final[dict[asyncio.StreamWriter, str]] = {}  # their addresses: no token yet
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         try:
-            if len(self._open) >= self._most:
+            if why := self._why_not(writer):
                 self.meter.refuse()
-                await self._turn_away(reader, writer)
+                await self._turn_away(reader, writer, why)
                 return
             self._open.add(task)
             await self._encrypt(writer)
@@ -68,16 +71,30 @@ class Clients:
             writer.transport.abort()
         finally:
             self._open.discard(task)
+            self.strangers.pop(writer, None)
             writer.close()
+
+    def _why_not(self, writer: asyncio.StreamWriter) -> str:
+        """Why they cannot come in. Who shows no token must not take the places of those who would."""
+        if len(self._open) >= self._most:
+            return f"has {self._most} connections open, its most"
+        if self.gate is not None:
+            address = network_of(_peer_of(writer))
+            most = max(self._most // _PART_OF_STRANGERS, 1)
+            if list(self.strangers.values()).count(address) >= most:
+                return f"has {most} connections open from {address} on which no token was shown yet"
+            self.strangers[writer] = address
+        return ""
 
     async def _encrypt(self, writer: asyncio.StreamWriter) -> None:
         """Once they are counted: who shakes hands without end is one of those that there may be."""
         if self._tls is not None:
             await writer.start_tls(self._tls, ssl_handshake_timeout=self.bounds.client_s)
 
-    async def _turn_away(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        most = self._most
-        told = f"service {self.service!r} has {most} connections open, its most; try again in 1 s"
+    async def _turn_away(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, why: str
+    ) -> None:
+        told = f"service {self.service!r} {why}; try again in 1 s"
         if self._tls is None:  # else it takes a handshake first
             writer.write(Refusal(503, told, 1).raw())
         if self._turning_away >= _MOST_TURNED_AWAY:
@@ -103,8 +120,7 @@ class ClientConnection:
         self._http: Final = h11.Connection(h11.SERVER, max_incomplete_event_size=_LONGEST_HEAD)
         self._loop: Final = asyncio.get_running_loop()
         self._was_asked = False
-        peer = writer.get_extra_info("peername")
-        self._peer: Final[str] = peer[0] if peer else ""
+        self._peer: Final = _peer_of(writer)
 
     async def serve(self) -> None:
         """Until either side has enough of it."""
@@ -157,6 +173,7 @@ class ClientConnection:
         came_at = self._loop.time()
         if self._all.gate is not None:  # strangers are no load: nobody is woken for them
             head = self._all.gate.passed(head, self._peer)
+            self._all.strangers.pop(self._writer, None)
         self._all.meter.arrive()
         self._check(head)
         body = self._body(came_at)
@@ -245,6 +262,11 @@ class ClientConnection:
         if self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             raise ConnectionAbortedError(str(refusal))
         await self._send(refusal.head(), h11.Data(data=refusal.body), h11.EndOfMessage())
+
+
+def _peer_of(writer: asyncio.StreamWriter) -> str:
+    peer = writer.get_extra_info("peername")
+    return str(peer[0]) if peer else "127.0.0.1"
 
 
 def onward(event: Came) -> Came:

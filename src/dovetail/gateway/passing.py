@@ -21,10 +21,12 @@ from dovetail.gateway.tokens import is_our_cookie, without_our_cookies
 from dovetail.gateway.upstream import Came, Lost, Upstream
 from dovetail.worlds.gateway_settings import GatewayBounds
 
+_WITH_BODY: Final = frozenset((b"POST", b"PUT", b"PATCH"))
 SAFE_TWICE: Final = frozenset((b"GET", b"HEAD", b"OPTIONS", b"PUT", b"DELETE", b"TRACE"))
 AGE: Final = (
     b"x-dovetail-age"  # seconds since the request came, or a replica was there: for its deadline
 )
+FOR: Final = b"x-forwarded-for"
 _HALF_CLOSED_S: Final = 0.5  # after that, who has closed for sending does not wait for an answer
 _OF_ONE_HOP: Final = frozenset(
     (
@@ -33,6 +35,7 @@ _OF_ONE_HOP: Final = frozenset(
         b"clear-site-data",  # it would clear what belongs to all ports of the host, our pages among them
     )
 )
+_OF_BODIES: Final = frozenset((b"content-length", b"transfer-encoding"))
 _NEEDED: Final = frozenset((b"host", b"content-length"))  # to read the message, whoever names them
 
 
@@ -51,18 +54,30 @@ class Passed:
     def is_whole(self) -> bool:
         return self.rest is None
 
+    @property
+    def is_odd(self) -> bool:
+        """It has a body, and servers do not read it: to them that would be the next request."""
+        sizes = [own for own in self.head.headers if own[0] in _OF_BODIES and own[1] != b"0"]
+        return bool(sizes) and self.head.method not in _WITH_BODY
+
     def onward(self, age_s: float) -> h11.Request:
         head = self.head
+        came_for = [value for name, value in head.headers if name == FOR]
         headers = [
-            *[own for own in end_to_end(head.headers) if own[0] != AGE],
-            (b"x-forwarded-for", self.peer.encode()),
+            *[
+                own
+                for own in end_to_end(head.headers)
+                if own[0].replace(b"_", b"-") not in (AGE, FOR)
+            ],
+            (FOR, b", ".join([*came_for, self.peer.encode()])),  # one line: some read the first
             (AGE, f"{age_s:.6f}".encode()),
         ]
         if all([name != b"host" for name, _ in headers]):
             headers.append((b"host", b"localhost"))  # clients of HTTP/1.0 may leave it out
         if any([name == b"transfer-encoding" for name, _ in head.headers]):
-            headers = [own for own in headers if own[0] != b"content-length"]  # it does not count
             headers.append((b"transfer-encoding", b"chunked"))
+        if self.is_odd:
+            headers.append((b"connection", b"close"))
         return h11.Request(method=head.method, target=head.target, headers=headers)
 
 
@@ -198,6 +213,8 @@ def end_to_end(headers: h11._headers.Headers) -> list[tuple[bytes, bytes]]:
     for name, value in headers:
         if name == b"connection":
             own = own | ({word.strip().lower() for word in value.split(b",")} - _NEEDED)
+        if name == b"transfer-encoding":
+            own = own | {b"content-length"}  # it does not count
         has_cookies = has_cookies or name in (b"cookie", b"set-cookie")
     found = [(name, value) for name, value in headers if name not in own]
     return list(_without_ours(found)) if has_cookies else found

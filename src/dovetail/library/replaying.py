@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,14 +17,16 @@ from dovetail.core.model import Node
 from dovetail.experiments.experiment import Experiment, simulate
 from dovetail.library.trace_files import read_trace
 from dovetail.results.record import RunRecord
+from dovetail.worlds.shortage import bound_this_process
 
 ASKED, TRACE, PROGRESS, REPORT = "asked.json", "trace.jsonl", "progress.json", "report.html"
-_NICENESS = 15
+_MOST_CPU_S = 3600.0
+_MOST_BYTES = 8 << 30
 _TELL_EVERY = 200  # jobs
 
 
 def main(folder: Path) -> None:
-    os.nice(_NICENESS)
+    bound_this_process(_MOST_CPU_S, _MOST_BYTES)
     asked = json.loads((folder / ASKED).read_text())
     tell = _teller(folder)
     try:

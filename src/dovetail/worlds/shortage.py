@@ -22,6 +22,7 @@ _SHORT: Final = frozenset((EMFILE, ENFILE, EAGAIN, ENOMEM, ENOBUFS, ENOSPC, EDQU
 _ERRNO: Final = re.compile(r"\[Errno (\d+)\]")
 _NO_THREAD: Final = "can't start new thread"
 _TRY_AGAIN_S = 0.5
+_NICENESS = 15
 _ENOUGH_FILES = 1 << 20  # where there is no limit
 
 GIVEN_FILES: Final = resource.getrlimit(resource.RLIMIT_NOFILE)[0]  # what jobs get, as we did
@@ -72,6 +73,13 @@ def raise_limit() -> int:
         except (OSError, ValueError):  # some systems allow less than they say
             return soft
     return wanted
+
+
+def bound_this_process(cpu_s: float, most_bytes: int) -> None:
+    """It runs what a user has named, after all others, and ends before it takes what they need."""
+    os.nice(_NICENESS)
+    for kind, most in ((resource.RLIMIT_CPU, int(cpu_s)), (resource.RLIMIT_AS, most_bytes)):
+        resource.setrlimit(kind, (most, most))
 
 
 def at_once(path: str, flags: int) -> int:

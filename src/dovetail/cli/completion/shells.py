@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -22,6 +23,8 @@ from click.shell_completion import (
 from dovetail.cli.lazy_group import LazyGroup
 
 VARIABLE: Final = "_DOVETAIL_COMPLETE"
+# Others choose their names: what a shell would run, expand or split is not put into anybody's line.
+_WORD: Final = re.compile(r"[\w@+:,./][\w@%+=:,./-]*")
 SHELLS: Final = ("bash", "zsh", "fish")
 
 
@@ -102,12 +105,12 @@ def _names(kind: str, incomplete: str) -> list[CompletionItem]:
 
 def _starting(incomplete: str, found: Iterable[tuple[str, Any]]) -> list[CompletionItem]:
     return [
-        CompletionItem(_plain(value), help=_plain(str(told)))
+        CompletionItem(value, help=_plain(str(told)))
         for value, told in found
-        if value.startswith(incomplete)
+        if value.startswith(incomplete) and _WORD.fullmatch(value)
     ]
 
 
 def _plain(text: str) -> str:
-    """Nothing that a shell or a terminal would take for more than text."""
+    """Nothing that a terminal would take for more than text."""
     return "".join(own if own.isprintable() else "?" for own in text)

@@ -68,6 +68,8 @@ class CallHandler(BaseHTTPRequestHandler):
     server: HttpFront
 
     def do_GET(self) -> None:
+        if any(name in self.headers for name in ("Content-Length", "Transfer-Encoding")):
+            self.close_connection = True  # a body that nobody reads must not become a request
         if self.path != "/health":
             self._tell(404, "there is GET /health, and POST with an item")
         elif self.server.ready.is_set():
