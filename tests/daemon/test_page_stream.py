@@ -96,6 +96,25 @@ def test_a_page_that_comes_back_is_told_what_it_missed_or_to_begin_anew(
     old.close()
 
 
+def test_pages_that_come_back_at_many_places_leave_nothing_in_memory(live: Any, page: Page) -> None:
+    many = {"spec": {"run": "true", "name": "n" * 190, "hold": True, "array": "0-249"}}
+    last = live.ask("POST", "/v1/jobs", {"jobs": [{**many, "environment": {}, "workdir": "/"}]})[
+        "ids"
+    ][-1]
+    page.until_job(last, "queued")
+    before = _resident_mb(live)
+    for place in range(200):
+        back = Page(live, f"?after={place}")
+        assert any(row["id"] == last for row in next(back.updates())["jobs"])
+        back.close()
+    assert _resident_mb(live) - before < 25
+
+
+def _resident_mb(live: Any) -> float:
+    lines = Path(f"/proc/{live.process.pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+
+
 def test_a_priority_a_pause_and_the_policy_reach_the_page(live: Any, page: Page) -> None:
     blocking = [live.submit("sleep 60") for _ in range(2)]
     job_id = live.submit("true")

@@ -92,6 +92,11 @@ class PageChanges:
         told = self._told
         return told[-1].seq if told else self._base
 
+    @property
+    def last(self) -> PageUpdate | None:
+        told = self._told
+        return told[-1] if told else None
+
     def after(self, seq: int) -> PageUpdate | None:
         """What has changed since then, in one; None: nothing."""
         told, base = self._told, self._base

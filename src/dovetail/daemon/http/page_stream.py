@@ -32,7 +32,7 @@ class PageStreams:
         self._open = 0
         self._news: asyncio.Future[None] | None = None
         self._rest: asyncio.TimerHandle | None = None
-        self._texts: dict[tuple[int, int, str], str] = {}
+        self._texts: dict[tuple[int, str], str] = {}
         self._joined = False
 
     async def stream(self, caller: Caller, after: int | None) -> AsyncIterator[str]:
@@ -44,7 +44,7 @@ class PageStreams:
             while True:
                 update = self._changes.after(seq)
                 if update is not None:
-                    text, seq = self._text(update, seq, caller), update.seq
+                    text, seq = self._text(update, caller), update.seq
                     yield text
                 elif not await self._wait():
                     yield ": still here\n\n"
@@ -96,13 +96,16 @@ class PageStreams:
         """The loop looks whenever the journal is on disk; nothing else may happen for long."""
         self._desk.ask(lambda view, now: ((), None))
 
-    def _text(self, update: PageUpdate, seq: int, caller: Caller) -> str:
-        """The same for all who have the same rights and were told the same before."""
-        key = (seq, update.seq, "" if caller.admin else caller.name)
-        text = self._texts.get(key)
+    def _text(self, update: PageUpdate, caller: Caller) -> str:
+        """The same for all who have the same rights and miss the last update alone. What is told to
+        who comes back is not kept: they may name as many places to begin as there are entries."""
+        key = (update.seq, "" if caller.admin else caller.name)
+        is_last = update is self._changes.last
+        text = self._texts.get(key) if is_last else None
         if text is None:
             jobs = [row_for(caller, row) for row in update.jobs]
             seen = replace(update, jobs=jobs, pages=self._open)
             text = f"id: {update.seq}\ndata: {text_of(seen)}\n\n"
-            self._texts[key] = text
+            if is_last:
+                self._texts[key] = text
         return text
