@@ -97,17 +97,18 @@ def test_a_page_that_comes_back_is_told_what_it_missed_or_to_begin_anew(
 
 
 def test_pages_that_come_back_at_many_places_leave_nothing_in_memory(live: Any, page: Page) -> None:
-    many = {"spec": {"run": "true", "name": "n" * 190, "hold": True, "array": "0-249"}}
+    many = {"spec": {"run": "true", "name": "n" * 190, "hold": True, "array": "0-289"}}
     last = live.ask("POST", "/v1/jobs", {"jobs": [{**many, "environment": {}, "workdir": "/"}]})[
         "ids"
     ][-1]
     page.until_job(last, "queued")
-    before = _resident_mb(live)
-    for place in range(200):
+    for place in range(560):
+        if place == 200:  # what Python has not yet given back is there by now
+            before = _resident_mb(live)
         back = Page(live, f"?after={place}")
         assert any(row["id"] == last for row in next(back.updates())["jobs"])
         back.close()
-    assert _resident_mb(live) - before < 25
+    assert _resident_mb(live) - before < 60
 
 
 def _resident_mb(live: Any) -> float:

@@ -26,8 +26,8 @@ def request_of(jobs: int, **changes: Any) -> dict[str, Any]:
 
 def test_a_plan_is_made_for_a_request_and_mistakes_have_their_codes(live: Any) -> None:
     answer = live.ask("POST", "/plan?policy=andreas-greedy", request_of(1))
-    assert answer["estimated_cost"] == 1.0
-    assert answer["jobs"]["j0"] == {"expected_tardiness": 0.0, "nGPUs": 1, "node": "n1"}
+    assert answer["estimated_cost"] == 0.9  # both GPUs at 1.5 an hour for 36 minutes
+    assert answer["jobs"]["j0"] == {"expected_tardiness": 0.0, "nGPUs": 2, "node": "n1"}
     status, said = live.try_to("POST", "/plan", request_of(1, nodes={}))
     assert (status, said["ERROR CODE"]) == (400, 424)
     status, said = live.try_to("POST", "/plan?policy=nonsense", request_of(1))
