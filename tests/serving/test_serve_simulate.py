@@ -184,6 +184,21 @@ def test_without_an_slo_every_policy_serves_all(here: Path) -> None:
         assert (row["policy"], row["dropped"]) == (row["policy"], 0)
 
 
+def test_a_service_that_a_policy_leaves_without_an_answer_is_told(here: Path) -> None:
+    (here / "s.yaml").write_text(
+        "services:\n  - {name: tight, slo_ms: 5, latency: {fixed_ms: 4}}\n"
+        "  - {name: easy, slo_ms: 90, latency: {fixed_ms: 4}}\n"
+    )
+    (here / "r.csv").write_text("arrival_s,service\n0,tight\n1,easy\n2,tight\n")
+    told = (
+        "gpulet: none of 2 requests to 'tight' was answered; take another policy, a longer slo_ms "
+        "or more GPUs"
+    )
+    found = typed("r.csv", policies="clockwork,gpulet")
+    assert found.output.splitlines()[-1] == told
+    assert told in typed("r.csv", "--json", policies="gpulet").stderr
+
+
 def test_traffic_without_a_single_request_is_told(here: Path) -> None:
     told = complaint("poisson:rate=1e-9:seconds=1")
     assert told.endswith("not one request comes; give a higher rate or more seconds")

@@ -59,10 +59,12 @@ def simulate(requests: str, policies: str, out: Path | None, as_json: bool, **mo
         _write(out, scene, outcomes, source.name)
     if as_json:
         click.echo(json.dumps(rows))
-        _tell_too_large(scene, err=True)
+    else:
+        click.echo(table(rows))
+    _tell_unserved(outcomes, err=as_json)
+    _tell_too_large(scene, err=as_json)
+    if as_json:
         return
-    click.echo(table(rows))
-    _tell_too_large(scene, err=False)
     if out:
         click.echo(f"\nReport: {(out / REPORT).resolve()}")
 
@@ -133,6 +135,18 @@ def _tell_too_large(scene: Any, err: bool) -> None:
         click.echo(line, err=err)
     if len(lines) > _TOLD:
         click.echo(f"and {len(lines) - _TOLD} more", err=err)
+
+
+def _tell_unserved(outcomes: list[Any], err: bool) -> None:
+    """Services that a policy left without a single answer: sums of all services may hide that."""
+    for outcome in outcomes:
+        for name, own in outcome.tally.by_service.items():
+            if own.requests > own.too_long and not own.served:
+                told = (
+                    f"{outcome.policy}: none of {counted(own.requests, 'request')} to {name!r} was "
+                    "answered; take another policy, a longer slo_ms or more GPUs"
+                )
+                click.echo(told, err=err)
 
 
 def _too_large(job: Any, gpus: tuple[str, ...]) -> str:
