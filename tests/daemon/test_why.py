@@ -85,6 +85,24 @@ def test_a_paused_job_waits_for_its_user() -> None:
     assert "not before it is let go" in found["text"]
 
 
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [
+        (
+            "its service does not need it now",
+            "as soon as its service needs it; see `dovetail services`",
+        ),
+        ("its service is paused", "not before its service goes on; see `dovetail services resume`"),
+    ],
+)
+def test_a_replica_that_its_service_holds_waits_for_the_service(held: str, said: str) -> None:
+    state = busy_box(lasting("42", 10))
+    state.record(Held(9.0, JobId("42"), held))
+    found = asked(state, "42")
+    assert said in " ".join(found["text"].split())
+    assert changes(found) == []
+
+
 def test_a_job_that_comes_after_another_waits_for_its_end() -> None:
     state = busy_box(lasting("42", 10, after=(JobId("41"),)))
     found = asked(state, "42")

@@ -25,7 +25,7 @@ from dovetail.daemon.foresight.wait_reason import (
     reason_to_wait,
 )
 from dovetail.daemon.foresight.wording import folded, labelled, screen, span_text
-from dovetail.daemon.holds import LIMITED, begin_in
+from dovetail.daemon.holds import ASLEEP, LIMITED, SERVICE_PAUSED, begin_in
 from dovetail.daemon.users.limits import Allowed
 from dovetail.policies.services_first import GAVE_WAY
 from dovetail.text.durations import duration_text
@@ -34,6 +34,10 @@ from dovetail.text.times import clock, clock_near
 from dovetail.workloads.study.kind import studies_of
 
 _SHOWN = 3  # jobs ahead that are named
+_BY_SERVICE = {
+    ASLEEP: "as soon as its service needs it; see `dovetail services`",
+    SERVICE_PAUSED: "not before its service goes on; see `dovetail services resume`",
+}
 _RUNGS = {
     "cuda-suspend": "its GPU memory was moved to host memory (cuda-suspend)",
     "freeze": "it was frozen where it stood (freeze)",
@@ -72,6 +76,8 @@ def why_waiting(case: Case, allowed: Allowed) -> WhyWaiting:
 
 
 def _changes(track: Track, trial: ChangeTrial, reason: Reason) -> list[Change]:
+    if track.held in _BY_SERVICE:
+        return []
     if reason.tier == HELD and not track.held.startswith(LIMITED):
         can = trial.starts(released=True)
         return [Change("if it were resumed", "resume", True)] if can else []
@@ -185,6 +191,8 @@ def _start_lines(case: Case, found: WhyWaiting) -> Iterator[str]:
 def _held_until(track: Track, now: float) -> str:
     if track.held.startswith(LIMITED):
         return "not before the limit allows; see `dovetail limit`"
+    if track.held in _BY_SERVICE:
+        return _BY_SERVICE[track.held]
     begin = begin_in(track.held)
     if begin is not None:
         return f"not before {clock(begin, now)}; at once with `dovetail resume {track.job.id}`"
