@@ -30,21 +30,24 @@ def changing(cluster: RealCluster, patch: Sequence[Mapping[str, Any]]) -> Iterat
     """Pods of jobs are changed on their way in."""
     text = base64.b64encode(json.dumps(list(patch)).encode()).decode()
     yes = {"allowed": True, "patchType": "JSONPatch", "patch": text}
-    with _asked(cluster, "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", yes):
+    kind, field = "MutatingWebhookConfiguration", str(patch[0]["path"]).rpartition("/")[2]
+    with _asked(cluster, "mutatingwebhookconfigurations", kind, yes, field):
         yield
 
 
 @contextmanager
-def _asked(cluster: RealCluster, rooms: str, kind: str, answer: Json) -> Iterator[None]:
+def _asked(
+    cluster: RealCluster, rooms: str, kind: str, answer: Json, field: str = ""
+) -> Iterator[None]:
     with _server(cluster, answer) as url:
         room, name = f"{_ROOM}/{rooms}", "test-of-dovetail"
         cluster.api.create(room, _configuration(cluster, kind, name, url))
         try:
-            eventually(lambda: _is_in_force(cluster, answer))
+            eventually(lambda: _is_in_force(cluster, answer, field))
             yield
         finally:
             cluster.api.delete(f"{room}/{name}")
-            eventually(lambda: not _is_in_force(cluster, answer))
+            eventually(lambda: not _is_in_force(cluster, answer, field))
 
 
 def _configuration(cluster: RealCluster, kind: str, name: str, url: str) -> Json:
@@ -68,7 +71,7 @@ def _configuration(cluster: RealCluster, kind: str, name: str, url: str) -> Json
     return {"apiVersion": group, "kind": kind, "metadata": {"name": name}, "webhooks": [hook]}
 
 
-def _is_in_force(cluster: RealCluster, answer: Json) -> bool:
+def _is_in_force(cluster: RealCluster, answer: Json, field: str) -> bool:
     """The API server takes a moment to know of it."""
     container = {"name": "job", "image": cluster.image}
     metadata = {"name": "tried", "labels": {"dovetail.dev/job": "0"}}
@@ -79,7 +82,7 @@ def _is_in_force(cluster: RealCluster, answer: Json) -> bool:
         made = cluster.api.create(path, {**pod, "spec": spec}, dryRun="All")
     except ApiError as error:
         return "denied the request" in str(error) and not answer["allowed"]
-    return bool(answer["allowed"]) and "livenessProbe" in made["spec"]["containers"][0]
+    return bool(answer["allowed"]) and field in made["spec"]["containers"][0]
 
 
 def _certificate(cluster: RealCluster) -> bytes:

@@ -204,7 +204,8 @@ def test_a_container_that_cannot_be_made_yet_is_waited_for(cluster: RealCluster,
     """Its kubelet tries again. So it does where two pods make the same folder of a claim at once."""
     add = {"op": "add", "path": "/spec/containers/0/envFrom"}
     with changing(cluster, [{**add, "value": [{"secretRef": {"name": "comes-late"}}]}]):
-        job_id = here.submit(["true"])
+        count, fields = counting(3)
+        job_id = here.submit(fields.pop("command"), **fields)
         eventually(lambda: "CreateContainerConfigError" in str(pods_of(cluster, job_id)))
     secrets = "/api/v1/namespaces/default/secrets"
     cluster.api.create(secrets, {"metadata": {"name": "comes-late"}})
@@ -212,6 +213,7 @@ def test_a_container_that_cannot_be_made_yet_is_waited_for(cluster: RealCluster,
         assert here.wait(job_id)[0]["phase"] == "finished"
     finally:
         cluster.api.delete(f"{secrets}/comes-late")
+    count.check_whole(3)
 
 
 def _is_coming(cluster: RealCluster, job_id: str) -> bool:
