@@ -167,6 +167,11 @@ def test_an_empty_file_of_services_is_told_with_what_one_has(here: Path) -> None
     )
 
 
+def test_a_column_that_stands_twice_is_refused(here: Path) -> None:
+    (here / "r.csv").write_text("arrival_s,service,arrival_s\n5,chat,1\n")
+    assert complaint("r.csv") == "r.csv: column 'arrival_s' appears twice; rename or remove one"
+
+
 def test_numbers_of_tokens_may_have_spaces_around_but_not_be_endless(here: Path) -> None:
     (here / "r.csv").write_text(
         "arrival_s,service,prompt_tokens\n0,chat,               5\n1,chat, \n"

@@ -11,6 +11,7 @@ from typing import Protocol, TypeAlias
 
 from dovetail.core.errors import BadInput
 from dovetail.serving.request import Request
+from dovetail.traces.readers.cells import header_of
 from dovetail.traces.readers.rows import dates, first_line
 from dovetail.traces.readers.text_files import opened
 
@@ -47,6 +48,7 @@ def read_requests(path: str, slos: Mapping[str, float]) -> Iterator[Request]:
 
 
 def _maker(path: str, header: Row, slos: Mapping[str, float]) -> Make:
+    header_of(path, header)  # no column stands twice
     if set(AZURE) <= set(header):
         return _azure(path, header, slos)
     missing = [name for name in OURS if name not in header]
