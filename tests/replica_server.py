@@ -2,7 +2,7 @@
 
 It answers any method: GET / says which process it is; POST / says how long the body was; /slow?s=0.5
 takes its time; /headers answers those of the request; /large answers 64 MB; /stream sends ten parts;
-/twice?after=0.1 answers once more after that time;
+/twice?after=0.1 answers once more after that time; /notes announces its answer for 5 s;
 /garbage sends what is not HTTP; /fail answers 500; /variant says which variant of its service it is,
 after REPLICA_TAKES_<variant> seconds. A request with an `id` is noted in the file REPLICA_NOTES before
 it is answered. REPLICA_UNHEALTHY=1: /health says 503.
@@ -48,6 +48,8 @@ class Handler(BaseHTTPRequestHandler):
             self._stream()
         elif url.path == "/twice":
             self._twice(float(query["after"][0]))
+        elif url.path == "/notes":
+            self._notes()
         elif url.path == "/headers":
             self._say(200, str(self.headers).encode(), _FORGED)
         elif url.path == "/large":
@@ -79,6 +81,12 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    def _notes(self) -> None:
+        for _ in range(50):
+            self.wfile.write(b"HTTP/1.1 103 Early Hints\r\n\r\n")
+            time.sleep(0.1)
+        self._say(200, b"at last")
 
     def _twice(self, after_s: float) -> None:
         self._say(200, b"once")

@@ -159,6 +159,7 @@ def test_what_a_replica_sends_beyond_its_answer_is_nobodys(tmp_path: Path, after
 def test_a_replica_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
     with gateway(tmp_path, answer_s=0.3) as (made, _):
         assert made.ask("/slow?s=30").status == 504
+        assert made.ask("/notes").status == 504
 
 
 def test_a_body_of_a_gigabyte_is_refused_at_its_head_and_while_it_comes(tmp_path: Path) -> None:

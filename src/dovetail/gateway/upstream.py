@@ -57,8 +57,9 @@ class Upstream:
             raise Lost(str(error), not self._came) from None
 
     async def next_events(self, within_s: float) -> list[Came]:
-        """The next parts of the answer, as many as are there; at least one."""
+        """The next parts of the answer, as many as are there; at least one, within that time."""
         found: list[Came] = []
+        until = asyncio.get_running_loop().time() + within_s
         while True:
             try:
                 event = self._http.next_event()
@@ -69,13 +70,13 @@ class Upstream:
             if isinstance(event, h11.EndOfMessage) or (found and event is h11.NEED_DATA):
                 return found
             if event is h11.NEED_DATA:
-                await self._read(within_s)
+                await self._read(until)
             elif isinstance(event, h11.ConnectionClosed):
                 raise Lost("it closed the connection", not self._came)
 
-    async def _read(self, within_s: float) -> None:
+    async def _read(self, until: float) -> None:
         try:
-            async with asyncio.timeout(within_s):
+            async with asyncio.timeout_at(until):
                 data = await self._reader.read(CHUNK)
         except OSError as error:
             if isinstance(error, TimeoutError):
