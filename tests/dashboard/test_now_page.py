@@ -51,7 +51,7 @@ def test_a_closed_gpu_is_seen_on_its_lane_and_on_the_page_cluster(live: Any, ent
     visit.until("now.told !== null")
     live.ask("POST", "/v1/nodes/close", {"gpus": ["2"], "reason": "its fan"})
     try:
-        visit.until("lanesPlan().rows[2].closed.endsWith(': its fan')")
+        visit.until("lanesPlan().rows[2].closed?.endsWith(': its fan')")
         assert page.evaluate("lanesPlan().rows.map((row) => row.strange)") == [False] * 4
         words = re.compile(r"GPU 2 closed by \S+: its fan")
         assert words.search(page.inner_text("#lanes-note"))
@@ -67,6 +67,23 @@ def test_a_closed_gpu_is_seen_on_its_lane_and_on_the_page_cluster(live: Any, ent
     page = visit.open("/page/")
     visit.until("now.told && now.told.nodes.every((node) => !node.closed.some(Boolean))")
     assert "closed" not in page.inner_text("#lanes-note")
+    assert visit.wrong == []
+
+
+def test_who_runs_is_shown_before_the_past_hour_has_come(live: Any, enter: Any) -> None:
+    job_id = live.submit("sleep 600")
+    visit, held = enter(), list[Any]()
+
+    def hold(route: Any) -> None:
+        held.append(route)
+
+    visit.page.route("**/v1/page/past", hold)
+    page = visit.open("/page/")
+    page.wait_for_selector(f'#running a[href="/page/job/{job_id}"]')
+    assert "GPUs in use" in page.inner_text("#figures")
+    for route in held:
+        route.continue_()
+    live.ask("POST", "/v1/jobs/cancel", {"ids": [job_id]})
     assert visit.wrong == []
 
 

@@ -171,15 +171,26 @@ function takeNode(told) {
   Object.assign(node, { up: told.up, open: told.open, closed: told.gpus.map((gpu) => gpu.closed) });
 }
 
-const readAnew = latest(() => Promise.all([get("/v1/page/now"), get("/v1/page/past")]));
+// Who runs is shown before the past hour has come, which takes longer.
+const readAnew = latest(async () => {
+  const past = get("/v1/page/past");
+  past.catch(() => {}); // told by whoever waits for it below
+  const told = await get("/v1/page/now");
+  if (!now.told) takeAll(told, []);
+  return [told, await past];
+});
 
 async function anew() {
   const found = await readAnew();
   if (!found) return;
   const [told, past] = found;
   if (told.seq < live.seq) refreshAll();
+  takeAll(told, past.stints);
+}
+
+function takeAll(told, past) {
   now.told = told;
-  now.past = past.stints;
+  now.past = past;
   now.ahead_s = told.at - Date.now() / 1000;
   now.names = nodeNames(told.nodes);
   now.running = new Map(told.running.map((row) => [row.id, row]));
