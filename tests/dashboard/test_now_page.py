@@ -66,7 +66,7 @@ def test_a_closed_gpu_is_seen_on_its_lane_and_on_the_page_cluster(live: Any, ent
         live.ask("POST", "/v1/nodes/open", {"gpus": ["2"]})
     page = visit.open("/page/")
     visit.until("now.told && now.told.nodes.every((node) => !node.closed.some(Boolean))")
-    assert "closed" not in page.inner_text("#lanes-note")
+    visit.until("!document.querySelector('#lanes-note').textContent.includes('closed')")
     assert visit.wrong == []
 
 

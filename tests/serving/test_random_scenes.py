@@ -40,7 +40,7 @@ def latency(chance: Random) -> AffineLatency | LatencyTable:
             LatencyPoint(b, (fixed + each * b) * slow * max(at / share, 1.0), kind, share)
             for b in (1, 8)
             for kind, slow in zip(KINDS, (1.0, 3.0), strict=True)
-            for share in (25, at, 1000)
+            for share in sorted({25, at, 1000})
         ]
     )
 

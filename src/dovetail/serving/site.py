@@ -35,6 +35,8 @@ class ServingSite:
         self.nobody_ready: Callable[[str], None] = lambda group: (
             None
         )  # somebody waits, no server is
+        # Whoever makes one answer of several is told them instead of the tally.
+        self.told: Callable[[str, Iterable[Request]], None] | None = None
         self._is_slowed = any(own.sensitivity for own in fleet.services.values())
 
     def start(self, server: Server, batch: Any, seconds: float) -> None:
@@ -64,7 +66,10 @@ class ServingSite:
         return batch
 
     def answered(self, service: str, requests: Iterable[Request]) -> None:
-        self.tally.answered(service, requests, self.engine.now)
+        if self.told is None:
+            self.tally.answered(service, requests, self.engine.now)
+        else:
+            self.told(service, requests)
 
     def drop(self, service: str, count: int = 1) -> None:
         """They get no answer: they could not be in time."""

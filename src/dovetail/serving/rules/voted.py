@@ -10,7 +10,6 @@ from typing import Protocol
 
 from dovetail.core.errors import BadInput
 from dovetail.sdk.batching.static import Static
-from dovetail.serving.fleet import Fleet
 from dovetail.serving.planners.bandits import Exp3, Exp4
 from dovetail.serving.planners.cocktail import fewest
 from dovetail.serving.request import Request
@@ -138,19 +137,6 @@ class Ballot:
         self.is_over = False
 
 
-class ModelsSite(ServingSite):
-    """Where the models are services of their own; it tells who has answered."""
-
-    def __init__(self, site: ServingSite, fleet: Fleet, models: Mapping[str, ServedModel]) -> None:
-        super().__init__(site.engine, models, fleet, site.tally, site.price)
-        self.voters: dict[int, Ballot] = {}  # by the identity of what a model was asked
-        self.voted: VotingController
-
-    def answered(self, service: str, requests: Iterable[Request]) -> None:
-        for request in requests:
-            self.voted.vote(service, self.voters.pop(id(request)))
-
-
 class VotingController:
     """Each model's requests are routed to its replicas; a ballot collects the answers."""
 
@@ -163,9 +149,11 @@ class VotingController:
             for name, own in site.services.items()
             for way, model in ways_of(name, own).items()
         }
-        self._inner = ModelsSite(site, site.fleet, self._models)
-        self._inner.voted = self
-        self._inner.controller = self._routed = Routed(Static(), self._inner)
+        # Where the models are services of their own; whoever has answered votes.
+        inner = ServingSite(site.engine, self._models, site.fleet, site.tally, site.price)
+        inner.told = self._vote
+        inner.controller = self._routed = Routed(Static(), inner)
+        self._voters: dict[int, Ballot] = {}  # by the identity of what a model was asked
         self._electing = {name: _electing(rule, own) for name, own in site.services.items()}
 
     def arrived(self, request: Request) -> None:
@@ -174,10 +162,14 @@ class VotingController:
             self._engine.at(request.deadline, self._due, ballot)
         for model in ballot.models:
             asked = request._replace(service=model)
-            self._inner.voters[id(asked)] = ballot
+            self._voters[id(asked)] = ballot
             self._routed.arrived(asked)
 
-    def vote(self, model: str, ballot: Ballot) -> None:
+    def _vote(self, model: str, requests: Iterable[Request]) -> None:
+        for request in requests:
+            self._count(model, self._voters.pop(id(request)))
+
+    def _count(self, model: str, ballot: Ballot) -> None:
         if ballot.is_over:
             return
         ballot.votes[model] = self._chance.random() < self._models[model].accuracy
