@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dovetail.worlds.kubernetes import flows
+from dovetail.worlds.kubernetes import bringing_up
 from dovetail.worlds.kubernetes.silent_nodes import SilentNodes
 from live_box import ME, Box
 from made_up_cluster import MadeUpCluster, made_up_box
@@ -26,7 +26,7 @@ def cluster(control_plane: Path) -> Iterator[MadeUpCluster]:
 
 @pytest.fixture
 def here(cluster: MadeUpCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Box]:
-    monkeypatch.setattr(flows, "_SILENT_FOR_S", 1.0)
+    monkeypatch.setattr(bringing_up, "_SILENT_FOR_S", 1.0)
     with made_up_box(cluster, tmp_path / "box") as made:
         yield made
         cluster.hear("node1")
