@@ -136,6 +136,20 @@ PAGES: dict[str, tuple[str, Any]] = {
 }
 
 
+def test_the_name_of_a_study_or_job_leads_to_its_page_as_its_id_does(
+    busy: Any, visit_on: Any
+) -> None:
+    visit = visit_on("desk")
+    for start, row, end in (
+        ("/page/studies", "#studies tbody tr td a", "**/page/study/*"),
+        ("/page/", "#running .line span:nth-child(2) a", "**/page/job/*"),
+        ("/page/", "#queue .line span:nth-child(3) a", "**/page/job/*"),
+        ("/page/history", "#jobs tbody tr td a", "**/page/job/*"),
+    ):
+        visit.open(start).click(row)
+        visit.page.wait_for_url(end)
+
+
 @pytest.mark.parametrize("screen", SCREENS)
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_whole_fits_the_screen_and_can_be_read_by_all(

@@ -38,9 +38,10 @@ function showJobs(told) {
   const rows = told.jobs.map((row) => {
     const used = (row.gpus * row.share * row.run_s) / 3600;
     const waited = (row.started_at ?? row.ended_at) - row.submitted_at;
+    const link = (text, more) => el("a", { href: `/page/job/${row.id}`, ...more }, text);
     const text = (value) => el("td", { class: "text" }, value);
     const number = (value, shown) => el("td", { "data-value": value }, shown);
-    return el("tr", {}, el("th", { scope: "row", "data-value": row.id }, el("a", { href: `/page/job/${row.id}` }, row.id)), text(row.name), text(row.user),
+    return el("tr", {}, el("th", { scope: "row", "data-value": row.id }, link(row.id)), text(link(row.name, { tabindex: "-1" })), text(row.user),
       text(row.phase + (row.exit_code ? `, exit code ${row.exit_code}` : "")), number(row.gpus, String(row.gpus)), number(row.ended_at, dateText(row.ended_at)),
       number(waited, duration(Math.max(waited, 0))), number(row.run_s, duration(row.run_s)), number(used, hours(used)), number(row.preemptions, String(row.preemptions)));
   });

@@ -62,13 +62,14 @@ const lanes = new Lanes($$("#lanes"), lanesPlan);
 
 // -------------------------------------------------------------------------------------- the lists
 
-const jobLink = (row) => el("span", { role: "cell" }, el("a", { href: `/page/job/${row.id}` }, row.id));
+const jobLink = (row, text = row.id, more = {}) => el("span", { role: "cell" }, el("a", { href: `/page/job/${row.id}`, ...more }, text));
+const nameLink = (row) => jobLink(row, row.name, { tabindex: "-1" });
 
 const running = new VirtualList($$("#running"), {
   label: "Running jobs", columns: 6, most: 330,
   load: async (first, most) => { const rows = [...now.running.values()]; return { total: rows.length, rows: rows.slice(first, first + most) }; },
   draw: (row, place, element) => {
-    patch(element, [jobLink(row), cell(row.name), cell(row.user), cell(places(row.on, now.names)), cell(duration(Math.max(0, clockNow() - row.since))), cell(untilText(row))]);
+    patch(element, [jobLink(row), nameLink(row), cell(row.user), cell(places(row.on, now.names)), cell(duration(Math.max(0, clockNow() - row.since))), cell(untilText(row))]);
   },
 });
 
@@ -88,7 +89,7 @@ const queue = new VirtualList($$("#queue"), {
     const waits = duration(Math.max(0, clockNow() - row.submitted_at));
     element.classList.toggle("chosen", row.id === chosen);
     patch(element, [
-      cell(String(place + 1), "number"), jobLink(row), cell(row.name), cell(row.user), cell(gpuText(row), "number"), cell(waits),
+      cell(String(place + 1), "number"), jobLink(row), nameLink(row), cell(row.user), cell(gpuText(row), "number"), cell(waits),
       el("span", { role: "cell" }, el("button", { type: "button", class: "link", "data-job": row.id, onclick: () => showWhy(row.id) }, startText(row), el("span", { class: "unseen" }, `: why job ${row.id} waits`))),
       cell(row.note),
     ]);

@@ -3,9 +3,10 @@ const COLUMNS = ["Study", "Name", "User", "State", "Rule", "Done", "Running", "P
 const TEXTS = [0, 1, 2, 3, 4];
 
 function studyRow(study) {
-  const cells = [study.name, study.user, study.state, study.policy, study.done, study.running, study.paused, study.failed, study.trials, study.best?.value ?? null, study.gpu_hours];
+  const link = (text, more) => el("a", { href: `/page/study/${encodeURIComponent(study.id)}`, ...more }, text);
+  const cells = [link(study.name, { tabindex: "-1" }), study.user, study.state, study.policy, study.done, study.running, study.paused, study.failed, study.trials, study.best?.value ?? null, study.gpu_hours];
   return el("tr", {},
-    el("th", { scope: "row" }, el("a", { href: `/page/study/${encodeURIComponent(study.id)}` }, study.id)),
+    el("th", { scope: "row" }, link(study.id)),
     ...cells.map((value, i) => (TEXTS.includes(i + 1) ? el("td", { class: "text" }, value) : el("td", { "data-value": value ?? "Infinity" }, value === null ? "–" : short(value, 4)))));
 }
 
