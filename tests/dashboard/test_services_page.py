@@ -33,3 +33,16 @@ def test_a_service_tells_load_latency_and_cost_and_is_put_to_sleep(live: Any, en
     page.wait_for_selector("#services .phase:text('serving')")
     services.change("stop")
     assert visit.wrong == []
+
+
+def test_where_nobody_was_answered_the_curve_of_latency_has_a_gap(enter: Any) -> None:
+    page = enter().open("/page/services")
+    drawn = page.evaluate(
+        """() => {
+          const lately = [0.1, 0.2, 0, 0.3].map((own, at) => ({ at, rate: 0, p50_s: own, p99_s: own }));
+          history.set("s", lately);
+          const found = curves({ id: "s", name: "s", slo_s: null }).querySelectorAll("path.curve");
+          return [...found].map((path) => path.getAttribute("d").replace(/[^ML]/g, ""));
+        }"""
+    )
+    assert drawn == ["MLLL", "MLM", "MLM"]

@@ -9,38 +9,16 @@ from typing import Any
 import pytest
 
 from dovetail.core.model import JobId
-from dovetail.core.state import State
 from dovetail.worlds.agent import RunId
-from dovetail.worlds.kubernetes.client import Api
 from dovetail.worlds.kubernetes.cluster import Cluster
-from dovetail.worlds.kubernetes.config import Access
 from dovetail.worlds.kubernetes.inventory import Taken
-from dovetail.worlds.kubernetes.launch_notes import GangNote
-from dovetail.worlds.kubernetes.settings import Settings
-from dovetail.worlds.kubernetes.shelf import PodShelf
-from dovetail.worlds.world import Ground, Order
-
-SETTINGS = Settings(home="0a1b2c3d")
-RUN = RunId(JobId("7"), 1)
-
-
-def _order(job_id: JobId) -> Order:
-    return Order(job_id, ("train",), {}, "/", "ann")
+from unserved_cluster import RUN, unserved_cluster
 
 
 @pytest.fixture
 def watched(tmp_path: Path) -> Iterator[Cluster]:
-    state = State()
-    ground = Ground(
-        *(state, lambda: 0.0, lambda: None, _order),
-        *(lambda job_id: None, lambda job_id: {}),
-    )
-    shelf = PodShelf(tmp_path / "runs", tmp_path / "environments", tmp_path / "socket")
-    (tmp_path / "runs" / "7").mkdir(parents=True)
-    made = Cluster(Api(Access("127.0.0.1", 1)), SETTINGS, shelf, ground)
-    made._roster.gang(RUN).keep_note(GangNote("team-a", ("node1",), (1,), is_made=True))
-    yield made
-    made._workers.shutdown(wait=False, cancel_futures=True)
+    with unserved_cluster(tmp_path) as made:
+        yield made
 
 
 def pod(

@@ -32,12 +32,13 @@ function costOfThousand(cost) {
 function curves(own) {
   const points = history.get(own.id) ?? [];
   if (points.length < 2) return "";
-  const ms = (point, name) => ({ at: point.at, value: point[name] });
+  const rates = points.map((point) => ({ at: point.at, value: point.rate }));
+  const latencies = (name) => points.map((point) => ({ at: point.at, value: point[name] || null })); // nobody was answered
   return el("div", { class: "small-charts" },
-    curve(points, [{ name: "Load", class: "one", points: points.map((point) => ms(point, "rate")) }], "requests a second", `Load of ${own.name}`),
+    curve(points, [{ name: "Load", class: "one", points: rates }], "requests a second", `Load of ${own.name}`),
     curve(points, [
-      { name: "half within", class: "half", points: points.map((point) => ms(point, "p50_s")) },
-      { name: "99 of 100 within", class: "one", points: points.map((point) => ms(point, "p99_s")) },
+      { name: "half within", class: "half", points: latencies("p50_s") },
+      { name: "99 of 100 within", class: "one", points: latencies("p99_s") },
     ], "seconds to an answer", `Latency of ${own.name}`, own.slo_s));
 }
 
@@ -48,7 +49,7 @@ function curve(points, lines, up, caption, bound = null) {
   const x = { ...scale(0, Math.max(to - from, 1), false, box.left, box.right), ticks: timeTicks(0, Math.max(to - from, 1), 5) };
   const highest = Math.max(...lines.flatMap((line) => line.points.map((point) => point.value)), bound ?? 0, lines.length > 1 ? 1e-3 : 1);
   const y = scale(0, highest * 1.05, false, box.bottom, box.top);
-  const path = (line) => line.points.map((point, i) => `${i ? "L" : "M"}${x.at(point.at - from).toFixed(1)} ${y.at(point.value).toFixed(1)}`).join("");
+  const path = (line) => line.points.map((point, i, all) => (point.value === null ? "" : `${(all[i - 1]?.value ?? null) === null ? "M" : "L"}${x.at(point.at - from).toFixed(1)} ${y.at(point.value).toFixed(1)}`)).join("");
   const limit = bound === null ? [] : [svg("line", { class: "bound", x1: box.left, x2: box.right, y1: y.at(bound), y2: y.at(bound) })];
   const key = lines.length > 1 ? ` (${lines.map((line) => line.name).join(": thin; ")}: thick${bound === null ? "" : "; SLO: dashed"})` : "";
   return el("figure", {}, el("figcaption", {}, `${caption}${key}`),
